@@ -1,0 +1,1 @@
+"""Other people's brokers and clients that the tests and the bench compare with."""

