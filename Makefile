@@ -1,6 +1,43 @@
-PYTHON ?= $(if $(wildcard .venv/bin/python),.venv/bin/python,python3)
+# `make run` and `make test` are all one needs; each sets up what it uses.
+VENV   := .venv
+PYTHON ?= python3
+PY     := $(VENV)/bin/python
+READY  := $(VENV)/.ready
 
-.PHONY: peers
+.PHONY: run test check bench peers docs mutants clean
 
-peers:
-	$(PYTHON) peers/bring.py
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
+	$(PYTHON) -m venv $(VENV)
+	$(PY) -m pip install --quiet --upgrade -c constraints.txt pip
+	$(PY) -m pip install --quiet -c constraints.txt -e . --group dev
+	touch $(READY)
+
+run: $(READY)          ## start a broker, produce, read back by time, print a report
+	$(PY) -m examples.first_steps
+
+test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
+	$(PY) peers/bring.py --if-possible
+	$(PY) -m pytest $(ARGS)
+
+check: $(READY)        ## style, types, layers
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+	$(VENV)/bin/lint-imports
+
+bench: $(READY)        ## figures against peers measured in the same run
+	$(PY) peers/bring.py
+	$(PY) -m bench $(ARGS)
+
+peers: $(READY)        ## Apache Kafka, kafkajs and kcat for tests and bench
+	$(PY) peers/bring.py
+
+docs: $(READY)         ## write the generated pages again
+	$(PY) -m lowwater.config.pages
+
+mutants: $(READY)      ## break one rule at a time; the tests must notice
+	$(PY) -m tests.crash.mutants $(ARGS)
+
+clean:
+	rm -rf $(VENV) .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -57,6 +57,10 @@ class File(Protocol):
     def close(self) -> None: ...
 
 
+class Lock(Protocol):
+    def release(self) -> None: ...
+
+
 class Disk(Protocol):
     """A file system. Paths are strings with `/`. Errors are OSError with errno.
 
@@ -94,9 +98,25 @@ class Disk(Protocol):
 
     def total_bytes(self, path: str) -> int: ...
 
+    def lock(self, path: str) -> Lock:
+        """Hold `path` (created if needed) alone until `release`; BlockingIOError when someone else holds it."""
+
 
 class Offload(Protocol):
     """Runs slow work (fsync, cold reads, compaction) away from the event loop."""
 
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Run `work` elsewhere, then call `done(result, error)` on the event loop."""
+
+
+class Timer(Protocol):
+    def cancel(self) -> None: ...
+
+
+class Scheduler(Protocol):
+    """The event loop as the broker sees it: one thread, callbacks in order."""
+
+    def call_soon(self, callback: Callable[[], None]) -> None:
+        """Run `callback` in this thread after the current turn."""
+
+    def call_later(self, delay_ms: float, callback: Callable[[], None]) -> Timer: ...

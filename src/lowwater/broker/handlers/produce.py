@@ -1,0 +1,121 @@
+"""Produce v3-13: append one batch per partition and answer at the durability asked for.
+
+acks 0 wants no reply, 1 is written, all (-1) is fsynced. v13 names topics by id. v0-2 are advertised, not served: older
+librdkafka turns compression off when it does not see them.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowwater.broker.partition import Partition
+from lowwater.broker.pending import Pending
+from lowwater.broker.router import RequestContext, handles
+from lowwater.errors import ApiError, ErrorCode
+from lowwater.log.partition_log import PartitionLog
+from lowwater.wire.messages.produce import (
+    PartitionProduceData,
+    PartitionProduceResponse,
+    ProduceRequest,
+    ProduceResponse,
+    TopicProduceResponse,
+)
+
+if TYPE_CHECKING:
+    from lowwater.broker.broker import Broker
+
+TOPIC_IDS_SINCE = 13
+ZSTD_SINCE = 7
+NO_REPLY, WRITTEN, DURABLE = 0, 1, -1
+
+
+@handles(ProduceRequest, pipelines=True, advertise_from=0)
+def produce(
+    broker: Broker, request: ProduceRequest, context: RequestContext
+) -> ProduceResponse | Pending[ProduceResponse | None] | None:
+    job = ProduceJob(broker, request, context)
+    job.append_all()
+    if request.acks == NO_REPLY:
+        if job.failed:
+            # The client cannot be told otherwise that its records were not taken.
+            raise ConnectionAbortedError("a Produce with acks=0 failed")
+        return None
+    if not job.unflushed:
+        return job.response
+    answer: Pending[ProduceResponse | None] = Pending()
+    broker.commits.flushed(job.unflushed).on_done(lambda done: answer.resolve(job.settled(done.result())))
+    return answer
+
+
+class ProduceJob:
+    """One Produce request: every partition is appended or refused by itself."""
+
+    __slots__ = ("_acks", "_broker", "_by_id", "_now_ms", "_request", "_zstd_allowed", "failed", "response", "unflushed")
+
+    def __init__(self, broker: Broker, request: ProduceRequest, context: RequestContext) -> None:
+        self._broker = broker
+        self._request = request
+        self._acks = request.acks
+        self._by_id = context.api_version >= TOPIC_IDS_SINCE
+        self._zstd_allowed = context.api_version >= ZSTD_SINCE
+        self._now_ms = broker.clock.now_ms()
+        self.response = ProduceResponse(responses=[])
+        self.unflushed: list[tuple[PartitionLog, int]] = []
+        self.failed = False
+
+    def append_all(self) -> None:
+        for topic in self._request.topic_data:
+            key = topic.topic_id if self._by_id else topic.name
+            answers = [self._append(key, data) for data in topic.partition_data]
+            self.response.responses.append(
+                TopicProduceResponse(topic_id=topic.topic_id, partition_responses=answers)
+                if self._by_id
+                else TopicProduceResponse(name=topic.name, partition_responses=answers)
+            )
+
+    def _append(self, topic: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
+        try:
+            partition = self._broker.partition(topic, data.index)
+            self._check(partition)
+            if data.records is None or not len(data.records):
+                raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch per partition")
+            appended = partition.append(data.records, self._now_ms, zstd_allowed=self._zstd_allowed)
+        except ApiError as error:
+            self.failed = True
+            return PartitionProduceResponse(
+                index=data.index, error_code=error.code, base_offset=-1, error_message=error.detail or None
+            )
+        if self._broker.waits_for_flush(self._acks):
+            self.unflushed.append((partition.log, appended.last_offset + 1))
+        return PartitionProduceResponse(
+            index=data.index,
+            error_code=0,
+            base_offset=appended.base_offset,
+            log_append_time_ms=appended.log_append_time_ms,
+            log_start_offset=appended.log_start,
+        )
+
+    def _check(self, partition: Partition) -> None:
+        if self._acks not in (NO_REPLY, WRITTEN, DURABLE):
+            raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is 0, 1 or -1 (all), not {self._acks}")
+        if self._acks == DURABLE and partition.log.config.min_insync_replicas > 1:
+            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas is above 1 and there is one node")
+
+    def settled(self, failures: dict[PartitionLog, BaseException]) -> ProduceResponse:
+        """The response after the flush: a log whose fsync failed answers so, although it was written."""
+        if failures:
+            failed = {id(log): str(error) for log, error in failures.items()}
+            self._mark(failed)
+        return self.response
+
+    def _mark(self, failed: dict[int, str]) -> None:
+        for topic in self.response.responses:
+            key = topic.topic_id if self._by_id else topic.name
+            for answer in topic.partition_responses:
+                if answer.error_code:
+                    continue
+                log = self._broker.partition(key, answer.index).log
+                if id(log) in failed:
+                    answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                    answer.base_offset = -1
+                    answer.error_message = failed[id(log)]

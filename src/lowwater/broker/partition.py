@@ -1,0 +1,45 @@
+"""A partition as the broker serves it: its log, and the fetches that wait for it to grow."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.log.partition_log import Appended, PartitionLog
+
+
+class WaitingFetch(Protocol):
+    def grew(self, size: int) -> None:
+        """`size` more bytes can be read from one of the partitions."""
+
+
+class Partition:
+    """Append and tell the waiting fetches; everything else goes to `log`."""
+
+    __slots__ = ("index", "log", "waiting_fetches")
+
+    def __init__(self, index: int, log: PartitionLog) -> None:
+        self.index = index
+        self.log = log
+        self.waiting_fetches: set[WaitingFetch] = set()
+
+    def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool) -> Appended:
+        try:
+            appended = self.log.append(batch, now_ms, zstd_allowed=zstd_allowed)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+        if self.waiting_fetches and not appended.duplicate:
+            self.tell_waiting_fetches(len(batch))
+        return appended
+
+    def tell_waiting_fetches(self, size: int) -> None:
+        for fetch in tuple(self.waiting_fetches):
+            fetch.grew(size)
+
+    def check_leader_epoch(self, known_epoch: int) -> None:
+        """Refuse a client whose idea of the leader epoch (-1: none) is not ours."""
+        if known_epoch < 0 or known_epoch == self.log.leader_epoch:
+            return
+        if known_epoch < self.log.leader_epoch:
+            raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {known_epoch} is over")
+        raise ApiError(ErrorCode.UNKNOWN_LEADER_EPOCH, f"leader epoch {known_epoch} has not begun")

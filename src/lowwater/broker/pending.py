@@ -1,0 +1,86 @@
+"""An answer that comes later, without an event loop.
+
+Handlers are plain functions or coroutines; a coroutine waits by awaiting a `Pending`. Nothing here knows asyncio, so the
+same handlers run under the real server and under a simulated clock.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine, Generator
+from typing import Any, Generic, TypeVar
+
+T = TypeVar("T")
+
+
+class Pending(Generic[T]):
+    """Settled exactly once, by `resolve` or `fail`; callbacks run at once, in the order they were added."""
+
+    __slots__ = ("_callbacks", "_error", "_value", "done", "on_abandon")
+
+    def __init__(self) -> None:
+        self.done = False
+        # Called when nobody waits any more, so that whoever would settle this can let go.
+        self.on_abandon: Callable[[], None] | None = None
+        self._value: T | None = None
+        self._error: BaseException | None = None
+        self._callbacks: list[Callable[[Pending[T]], None]] = []
+
+    def resolve(self, value: T) -> None:
+        assert not self.done, "settled twice"
+        self._value = value
+        self._settle()
+
+    def fail(self, error: BaseException) -> None:
+        assert not self.done, "settled twice"
+        self._error = error
+        self._settle()
+
+    def result(self) -> T:
+        assert self.done, "not settled yet"
+        if self._error is not None:
+            raise self._error
+        return self._value  # type: ignore[return-value]
+
+    def on_done(self, callback: Callable[[Pending[T]], None]) -> None:
+        if self.done:
+            callback(self)
+        else:
+            self._callbacks.append(callback)
+
+    def abandon(self) -> None:
+        if not self.done and self.on_abandon is not None:
+            self.on_abandon()
+
+    def __await__(self) -> Generator[Pending[Any], None, T]:
+        if not self.done:
+            yield self
+        return self.result()
+
+    def _settle(self) -> None:
+        self.done = True
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback(self)
+
+
+def run(coroutine: Coroutine[Any, Any, T]) -> Pending[T]:
+    """Drive a coroutine that awaits nothing but `Pending`s."""
+    outcome: Pending[T] = Pending()
+    _step(coroutine, outcome)
+    return outcome
+
+
+def _step(coroutine: Coroutine[Any, Any, T], outcome: Pending[T]) -> None:
+    while True:
+        try:
+            waits_for: Pending[Any] = coroutine.send(None)
+        except StopIteration as stop:
+            outcome.resolve(stop.value)
+            return
+        except BaseException as error:
+            # Whoever holds the outcome decides what a failure means.
+            outcome.fail(error)
+            return
+        if not waits_for.done:
+            waits_for.on_done(lambda _: _step(coroutine, outcome))
+            return

@@ -1,0 +1,218 @@
+"""From a request frame to its reply: find the handler, decode, call, encode.
+
+A handler stands in `broker/handlers/<api>.py` under `@handles(Request)`. It returns the response, `None` (no reply is
+wanted), a `Pending` response, or is a coroutine. ApiVersions is derived from the table built here.
+"""
+
+from __future__ import annotations
+
+import inspect
+import logging
+from collections.abc import Callable, Coroutine, Iterator
+from dataclasses import dataclass
+from struct import Struct
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from lowwater.broker.pending import Pending, run
+from lowwater.broker.refusal import refuse
+from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.types import Buffer
+from lowwater.wire.frame import decode_request_header, response_header
+from lowwater.wire.messages import API, Api
+from lowwater.wire.schema import decoder, encoder, holds_records, parts_encoder
+
+if TYPE_CHECKING:
+    from lowwater.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+Reply = list[Buffer]
+"""A whole response frame, length included, in pieces that may refer to mapped files."""
+
+Handler = Callable[["Broker", Any, "RequestContext"], Any]
+H = TypeVar("H", bound=Handler)
+
+API_VERSIONS = 18
+_SIZE = Struct(">i")
+
+
+@dataclass(frozen=True, slots=True)
+class RequestContext:
+    """What a handler may know of the connection and of the version that was asked."""
+
+    api_version: int
+    client_id: str | None
+    client_host: str
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class Peer:
+    """Who is at the other end of a connection."""
+
+    host: str
+    listener: str
+
+
+@dataclass(frozen=True, slots=True)
+class HandlerEntry:
+    handler: Handler
+    pipelines: bool
+    advertise_from: int | None
+
+
+HANDLERS: dict[int, HandlerEntry] = {}
+
+
+def handles(request: type[Any], *, pipelines: bool = False, advertise_from: int | None = None) -> Callable[[H], H]:
+    """Register a handler. `pipelines`: later requests of the connection are served while its reply is pending.
+
+    `advertise_from` is the lowest version ApiVersions names, where that differs from the lowest one served.
+    """
+
+    def register(handler: H) -> H:
+        HANDLERS[request.api_key] = HandlerEntry(handler, pipelines, advertise_from)
+        return handler
+
+    return register
+
+
+def advertised_versions() -> Iterator[tuple[int, int, int]]:
+    """(api key, lowest, highest version) of everything that is served."""
+    for key, entry in sorted(HANDLERS.items()):
+        api = API[key]
+        yield key, api.version_min if entry.advertise_from is None else entry.advertise_from, api.version_max
+
+
+class Route:
+    """One (API, version): its codec and handler, compiled on first use."""
+
+    __slots__ = ("_encode", "_encode_parts", "api", "calls", "decode", "handler", "pipelines", "version")
+
+    def __init__(self, api: Api, version: int, entry: HandlerEntry) -> None:
+        self.api = api
+        self.version = version
+        self.handler = entry.handler
+        self.pipelines = entry.pipelines
+        self.decode = decoder(api.request, version)
+        parted = holds_records(api.response)
+        self._encode_parts = parts_encoder(api.response, version) if parted else None
+        self._encode = encoder(api.response, version)
+        self.calls = 0
+
+    def reply(self, response: Any, correlation_id: int) -> Reply:
+        header = response_header(correlation_id, self.api.key, self.version)
+        if self._encode_parts is None:
+            body = self._encode(response)
+            return [_SIZE.pack(len(header) + len(body)) + header + body]
+        parts = self._encode_parts(response)
+        size = len(header) + sum(map(len, parts))
+        return [_SIZE.pack(size) + header, *parts]
+
+
+class Waits:
+    """A reply that is not there yet."""
+
+    __slots__ = ("pending", "pipelines")
+
+    def __init__(self, pending: Pending[Reply | None], pipelines: bool) -> None:
+        self.pending = pending
+        self.pipelines = pipelines
+
+
+class Router:
+    """Serves frames of all connections; holds no state of any of them."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._routes: dict[int, Route] = {}
+        self.intercept: Callable[[Route, Any, RequestContext], Any] | None = None
+
+    def requests_by_api(self) -> dict[str, int]:
+        """How many requests of each API were served since the start."""
+        counts: dict[str, int] = {}
+        for route in self._routes.values():
+            counts[route.api.name] = counts.get(route.api.name, 0) + route.calls
+        return counts
+
+    def dispatch(self, frame: memoryview, peer: Peer) -> Reply | Waits | None:
+        """Serve one request. WireError: the connection cannot go on."""
+        header, body_at = decode_request_header(frame)
+        route = self._routes.get(header.api_key << 8 | header.api_version)
+        if route is None:
+            route = self._new_route(header.api_key, header.api_version)
+            if route is None:
+                return self._unsupported_api_versions(header.correlation_id)
+        route.calls += 1
+        context = RequestContext(header.api_version, header.client_id, peer.host, peer.listener)
+        request = route.decode(frame[body_at:])
+        response = self._call(route, request, context)
+        if response is None:
+            return None
+        if not isinstance(response, Pending):
+            return route.reply(response, header.correlation_id)
+        return Waits(self._later(route, request, response, header.correlation_id), route.pipelines)
+
+    def _new_route(self, api_key: int, version: int) -> Route | None:
+        entry, api = HANDLERS.get(api_key), API.get(api_key)
+        if entry is None or api is None:
+            raise WireError(f"API key {api_key} is not served here")
+        if not api.version_min <= version <= api.version_max:
+            if api_key == API_VERSIONS:
+                return None
+            raise WireError(f"{api.name} v{version} is not served, only v{api.version_min} to v{api.version_max}")
+        route = self._routes[api_key << 8 | version] = Route(api, version, entry)
+        return route
+
+    def _unsupported_api_versions(self, correlation_id: int) -> Reply:
+        """A client newer than us learns our versions from a v0 answer and asks again."""
+        route = self._routes.get(API_VERSIONS << 8) or self._new_route(API_VERSIONS, 0)
+        assert route is not None
+        response = route.handler(self._broker, None, RequestContext(0, None, "", ""))
+        response.error_code = ErrorCode.UNSUPPORTED_VERSION
+        return route.reply(response, correlation_id)
+
+    def _call(self, route: Route, request: Any, context: RequestContext) -> Any:
+        """The response, a Pending of it, or None when the client wants no reply."""
+        try:
+            if self.intercept is not None:
+                answer = self.intercept(route, request, context)
+                if answer is not None:
+                    return answer
+            answer = route.handler(self._broker, request, context)
+        except ApiError as error:
+            return refuse(route.api, request, error)
+        if inspect.iscoroutine(answer):
+            return _settled(run(answer), route.api, request)
+        return answer
+
+    def _later(
+        self, route: Route, request: Any, response: Pending[Any], correlation_id: int
+    ) -> Pending[Reply | None]:
+        reply: Pending[Reply | None] = Pending()
+        reply.on_abandon = response.abandon
+
+        def encode(done: Pending[Any]) -> None:
+            try:
+                value = done.result()
+            except ApiError as error:
+                value = refuse(route.api, request, error)
+            except Exception as error:
+                reply.fail(error)
+                return
+            reply.resolve(None if value is None else route.reply(value, correlation_id))
+
+        response.on_done(encode)
+        return reply
+
+
+def _settled(pending: Pending[Any], api: Api, request: Any) -> Any:
+    """A coroutine that never waited answers like a plain function."""
+    if not pending.done:
+        return pending
+    try:
+        return pending.result()
+    except ApiError as error:
+        return refuse(api, request, error)
+
+

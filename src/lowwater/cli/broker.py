@@ -1,0 +1,113 @@
+"""`lowwater broker`: run one broker until a signal stops it."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import sys
+from pathlib import Path
+
+import click
+
+from lowwater.config import BrokerConfig, help_text
+from lowwater.errors import ConfigError
+
+logger = logging.getLogger("lowwater")
+
+
+def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
+    if wanted:
+        click.echo(help_text())
+        ctx.exit()
+
+
+@click.command("broker")
+@click.option(
+    "--data-dir",
+    default="lowwater-data",
+    show_default=True,
+    metavar="DIR",
+    help="Where everything is kept. Created when missing; one broker at a time.",
+)
+@click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 9092]")
+@click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
+@click.option("--config", "config_file", type=click.Path(dir_okay=False), metavar="FILE", help="Settings, as name=value.")
+@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One setting; wins over the file. Repeatable.")
+@click.option(
+    "--log-level",
+    type=click.Choice(["debug", "info", "warning", "error"]),
+    default="info",
+    show_default=True,
+    help="How much is logged to stderr.",
+)
+@click.option(
+    "--help-config", is_flag=True, is_eager=True, expose_value=False, callback=_print_settings,
+    help="Print every setting with its default, and exit.",
+)
+def command(
+    data_dir: str, port: int | None, host: str | None, config_file: str | None, settings: tuple[str, ...], log_level: str
+) -> None:
+    """Run a broker that real Kafka clients can use.
+
+    Prints one line when it accepts connections:
+
+        lowwater broker ready kafka=127.0.0.1:9092 data=lowwater-data
+
+    Stops cleanly on SIGTERM and Ctrl-C. Settings carry Kafka's names; --help-config lists them.
+    """
+    logging.basicConfig(
+        stream=sys.stderr,
+        level=log_level.upper(),
+        format="%(asctime)s %(levelname)s %(name)s: %(message)s",
+    )
+    config = BrokerConfig.load(_read(config_file), _overrides(settings))
+    listen_host, listen_port = config.listen_address()
+    try:
+        _run(config, data_dir, host or listen_host, listen_port if port is None else port)
+    except OSError as error:
+        raise ConfigError(f"cannot start: {error}") from error
+
+
+def _read(path: str | None) -> str | None:
+    if path is None:
+        return None
+    try:
+        return Path(path).read_text(encoding="utf-8")
+    except OSError as error:
+        raise ConfigError(f"cannot read --config {path}: {error.strerror}") from error
+
+
+def _overrides(settings: tuple[str, ...]) -> dict[str, str]:
+    overrides = {}
+    for text in settings:
+        name, separator, value = text.partition("=")
+        if not separator or not name.strip():
+            raise ConfigError(f"--set takes KEY=VALUE, not {text!r}")
+        overrides[name.strip()] = value.strip()
+    return overrides
+
+
+def _run(config: BrokerConfig, data_dir: str, host: str, port: int) -> None:
+    try:
+        import uvloop
+    except ImportError:
+        asyncio.run(_serve(config, data_dir, host, port))
+    else:
+        uvloop.run(_serve(config, data_dir, host, port))
+
+
+async def _serve(config: BrokerConfig, data_dir: str, host: str, port: int) -> None:
+    from lowwater.server.node import Node
+
+    node = Node(config, data_dir)
+    stop = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        loop.add_signal_handler(number, stop.set)
+    await node.start(host, port)
+    print(f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}", flush=True)
+    await stop.wait()
+    logger.info("stopping")
+    await node.stop()
+    logger.info("stopped")

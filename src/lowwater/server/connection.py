@@ -1,0 +1,276 @@
+"""One client connection: bytes to frames, frames to the router, replies back in request order.
+
+Small frames are served straight from a receive buffer shared by all connections of the loop; only the rest of an
+unfinished frame is kept per connection, so an idle connection holds no buffer. A large frame is received in place, into
+a buffer that grows with the bytes that arrived, never with what a length claims.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from struct import Struct
+from typing import TYPE_CHECKING
+
+from lowwater.broker.pending import Pending
+from lowwater.broker.router import Peer, Reply, Router, Waits
+from lowwater.errors import WireError
+from lowwater.types import Buffer
+
+if TYPE_CHECKING:
+    from lowwater.server.listener import Listener
+
+logger = logging.getLogger(__name__)
+
+_SIZE = Struct(">i")
+SCRATCH_BYTES = 128 * 1024
+FRAME_BYTES_START = 4 * 1024
+JOIN_BYTES_MAX = 64 * 1024
+PENDING_REPLIES_MAX = 1024
+
+
+class Slot:
+    """The place of a pending reply in the order of requests."""
+
+    __slots__ = ("pending", "ready", "reply")
+
+    def __init__(self, pending: Pending[Reply | None] | None = None) -> None:
+        self.pending = pending
+        self.ready = False
+        self.reply: Reply | None = None
+
+
+class Connection(asyncio.BufferedProtocol):
+    """Parsing stops while a request is parked, too many replies are pending, or the peer does not read."""
+
+    def __init__(self, listener: Listener, router: Router, scratch: memoryview) -> None:
+        self._listener = listener
+        self._router = router
+        self._scratch = scratch
+        self._frame_bytes_max = listener.frame_bytes_max
+        self._unparsed_bytes_max = listener.unparsed_bytes_max
+        self._rest = bytearray()  # received, not parsed: a broken length, or frames behind a parked request
+        self._frame = bytearray()  # an unfinished frame is received here; reused from frame to frame
+        self._have = 0  # of that frame, length prefix included
+        self._need = 0  # 0: no unfinished frame
+        self._slots: deque[Slot] = deque()
+        self._out: list[Buffer] = []
+        self._parked: Slot | None = None
+        self._write_paused = False
+        self._reading_paused = False
+        self._flush_due = False
+        self._parsing = False
+        self.last_active_ms = 0.0
+        self.transport: asyncio.Transport | None = None
+        self.peer = Peer("", "")
+
+    # ---- the transport's side
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        self.transport = transport
+        address = transport.get_extra_info("peername")
+        self.peer = Peer(address[0] if address else "", self._listener.name)
+        self.last_active_ms = self._listener.now_ms()
+        transport.set_write_buffer_limits(high=self._listener.write_bytes_high)
+        self._listener.connected(self)
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self.transport = None
+        for slot in self._slots:
+            if slot.pending is not None:
+                slot.pending.abandon()
+        self._slots.clear()
+        self._out.clear()
+        self._rest = bytearray()
+        self._frame = bytearray()
+        self._listener.disconnected(self)
+
+    def get_buffer(self, sizehint: int) -> memoryview:
+        if self._need:
+            return memoryview(self._frame)[self._have : self._need]
+        return self._scratch
+
+    def buffer_updated(self, received: int) -> None:
+        self.last_active_ms = self._listener.now_ms()
+        if self._need:
+            self._have += received
+            self._continue_frame()
+        elif self._rest or self._blocked():
+            self._rest += self._scratch[:received]
+            if self._blocked():
+                self._limit_unparsed()
+            else:
+                self._parse(memoryview(self._rest))
+        else:
+            self._parse(self._scratch[:received])
+
+    def eof_received(self) -> bool:
+        return False
+
+    def pause_writing(self) -> None:
+        self._write_paused = True
+
+    def resume_writing(self) -> None:
+        self._write_paused = False
+        self._proceed()
+
+    def release_buffers(self) -> None:
+        """Give memory back while the connection is idle."""
+        if not self._need and self._frame:
+            self._frame = bytearray()
+
+    def close(self) -> None:
+        if self.transport is not None:
+            self.transport.close()
+
+    # ---- bytes to frames
+
+    def _blocked(self) -> bool:
+        return self._parked is not None or self._write_paused or len(self._slots) >= PENDING_REPLIES_MAX
+
+    def _parse(self, data: memoryview) -> None:
+        """Serve the whole frames in `data`; keep what is left."""
+        self._rest = bytearray()
+        at, end = 0, len(data)
+        self._parsing = True
+        while end - at >= 4 and not self._blocked():
+            (size,) = _SIZE.unpack_from(data, at)
+            if not 0 <= size <= self._frame_bytes_max:
+                self._fail(WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}"))
+                return
+            if end - at - 4 < size:
+                self._begin_frame(data[at:], size + 4)
+                at = end
+                break
+            if not self._serve(data[at + 4 : at + 4 + size]):
+                return
+            at += 4 + size
+        self._parsing = False
+        if at < end:
+            self._rest = bytearray(data[at:])
+            self._limit_unparsed()
+        self._flush()
+
+    def _begin_frame(self, first: memoryview, need: int) -> None:
+        if len(self._frame) <= len(first):
+            self._frame = bytearray(min(need, max(FRAME_BYTES_START, 2 * len(first))))
+        self._frame[: len(first)] = first
+        self._have, self._need = len(first), need
+
+    def _continue_frame(self) -> None:
+        if self._have < self._need:
+            if self._have == len(self._frame):
+                grown = bytearray(min(self._need, 2 * len(self._frame)))
+                grown[: self._have] = self._frame
+                self._frame = grown
+            return
+        if self._blocked():
+            self._pause_reading()
+            return
+        need, self._need = self._need, 0
+        self._parsing = True
+        if self._serve(memoryview(self._frame)[4:need]):
+            self._parsing = False
+            self._flush()
+
+    def _limit_unparsed(self) -> None:
+        if len(self._rest) > self._unparsed_bytes_max:
+            self._pause_reading()
+
+    def _pause_reading(self) -> None:
+        if not self._reading_paused and self.transport is not None:
+            self._reading_paused = True
+            self.transport.pause_reading()
+
+    def _proceed(self) -> None:
+        """Go on with what waited behind a parked request or a slow reader."""
+        if self._blocked() or self._parsing or self.transport is None:
+            return
+        if self._need and self._have == self._need:
+            self._continue_frame()
+        elif self._rest and not self._need:
+            self._parse(memoryview(self._rest))
+        if self._reading_paused and not self._blocked() and self.transport is not None:
+            self._reading_paused = False
+            self.transport.resume_reading()
+
+    # ---- frames to replies
+
+    def _serve(self, frame: memoryview) -> bool:
+        """Dispatch one frame; False when the connection is over."""
+        try:
+            answer = self._router.dispatch(frame, self.peer)
+        except Exception as error:
+            self._fail(error)
+            return False
+        if isinstance(answer, Waits):
+            self._wait_for(answer)
+        elif answer is not None:
+            if self._slots:
+                slot = Slot()
+                slot.ready, slot.reply = True, answer
+                self._slots.append(slot)
+            else:
+                self._out += answer
+        return True
+
+    def _wait_for(self, answer: Waits) -> None:
+        slot = Slot(answer.pending)
+        self._slots.append(slot)
+        if not answer.pipelines:
+            self._parked = slot
+
+        def settled(done: Pending[Reply | None]) -> None:
+            try:
+                slot.reply = done.result()
+            except Exception as error:
+                self._fail(error)
+                return
+            slot.ready = True
+            if self._parked is slot:
+                self._parked = None
+            self._flush_soon()
+
+        answer.pending.on_done(settled)
+
+    def _flush_soon(self) -> None:
+        """Replies that become ready in one turn leave in one write."""
+        if not self._flush_due and self.transport is not None:
+            self._flush_due = True
+            self._listener.call_soon(self._flush_now)
+
+    def _flush_now(self) -> None:
+        self._flush_due = False
+        self._flush()
+        self._proceed()
+
+    def _flush(self) -> None:
+        slots = self._slots
+        while slots and slots[0].ready:
+            reply = slots.popleft().reply
+            if reply is not None:
+                self._out += reply
+        out = self._out
+        if not out or self.transport is None:
+            return
+        self._out = []
+        self.last_active_ms = self._listener.now_ms()
+        if len(out) == 1:
+            self.transport.write(out[0])
+        elif sum(map(len, out)) <= JOIN_BYTES_MAX:
+            self.transport.write(b"".join(out))
+        else:
+            self.transport.writelines(out)
+
+    def _fail(self, error: Exception) -> None:
+        """Close: nothing that follows on this connection can be trusted."""
+        self._parsing = False
+        if isinstance(error, WireError):
+            logger.info("closing connection of %s: %s", self.peer.host, error)
+        else:
+            logger.error("closing connection of %s after a failed request", self.peer.host, exc_info=error)
+        if self.transport is not None:
+            self._flush()
+            self.transport.close()
