@@ -1,0 +1,193 @@
+"""The real Clock, Ids and Disk."""
+
+from __future__ import annotations
+
+import ctypes
+import errno
+import fcntl
+import mmap
+import os
+import time
+import uuid
+from pathlib import Path
+
+from lowwater.ports import File
+from lowwater.types import Buffer
+
+BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
+CACHE_SAMPLE_STEP = 128 * 1024
+FILES_FOR_ONE_SYNC = 32
+SYNCFS_TELLS_ERRORS_SINCE = (5, 8)
+KEEP_SIZE = 1
+
+_libc = ctypes.CDLL(None, use_errno=True)
+
+
+class SystemClock:
+    def now_ms(self) -> int:
+        return time.time_ns() // 1_000_000
+
+    def monotonic_ms(self) -> float:
+        return time.monotonic() * 1000
+
+
+class SystemIds:
+    def uuid(self) -> bytes:
+        return uuid.uuid4().bytes
+
+    def boot_id(self) -> str:
+        """Empty when this system does not tell: then every unclean stop counts as a power cut."""
+        try:
+            return Path(BOOT_ID_PATH).read_text().strip()
+        except OSError:
+            return ""
+
+
+class SystemFile:
+    """A file descriptor. Reads past the written end are short, as everywhere."""
+
+    __slots__ = ("_path", "fd")
+
+    def __init__(self, path: str, fd: int) -> None:
+        self._path = path
+        self.fd = fd
+
+    def pread(self, size: int, position: int) -> bytes:
+        return os.pread(self.fd, size, position)
+
+    def pwrite(self, data: Buffer, position: int) -> int:
+        return os.pwrite(self.fd, data, position)
+
+    def map(self, size: int) -> memoryview:
+        return memoryview(mmap.mmap(self.fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ))
+
+    def is_cached(self, position: int, size: int) -> bool:
+        """Samples: readahead brings neighbouring pages in together, so a few tell of the whole."""
+        last = position + size - 1
+        byte = bytearray(1)
+        try:
+            for place in (*range(position, last, CACHE_SAMPLE_STEP), last):
+                os.preadv(self.fd, [byte], place, os.RWF_NOWAIT)
+        except BlockingIOError:
+            return False
+        except OSError:
+            return True  # this file system cannot tell (EOPNOTSUPP): read, and see
+        return True
+
+    def size(self) -> int:
+        return os.fstat(self.fd).st_size
+
+    def truncate(self, size: int) -> None:
+        os.ftruncate(self.fd, size)
+
+    def allocate(self, position: int, size: int) -> None:
+        # Best effort: the write that follows reports a full disk.
+        _libc.fallocate(self.fd, KEEP_SIZE, ctypes.c_int64(position), ctypes.c_int64(size))
+
+    def sync(self) -> None:
+        os.fdatasync(self.fd)
+
+    def close(self) -> None:
+        os.close(self.fd)
+
+
+class SystemLock:
+    def __init__(self, fd: int) -> None:
+        self._fd = fd
+
+    def release(self) -> None:
+        os.close(self._fd)
+
+
+class SystemDisk:
+    """The file system of this machine."""
+
+    def open(self, path: str, *, create: bool = False) -> SystemFile:
+        flags = os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0)
+        return SystemFile(path, os.open(path, flags, 0o644))
+
+    def read(self, path: str) -> bytes:
+        return Path(path).read_bytes()
+
+    def exists(self, path: str) -> bool:
+        return os.path.lexists(path)
+
+    def listdir(self, path: str) -> list[str]:
+        return os.listdir(path)
+
+    def mkdir(self, path: str) -> None:
+        try:
+            os.mkdir(path)
+        except FileExistsError:
+            if not os.path.isdir(path):
+                raise
+
+    def rename(self, old: str, new: str) -> None:
+        os.replace(old, new)
+
+    def unlink(self, path: str) -> None:
+        os.unlink(path)
+
+    def rmdir(self, path: str) -> None:
+        os.rmdir(path)
+
+    def modified_ms(self, path: str) -> int:
+        return os.stat(path).st_mtime_ns // 1_000_000
+
+    def sync_dir(self, path: str) -> None:
+        fd = os.open(path, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+        try:
+            os.fsync(fd)
+        finally:
+            os.close(fd)
+
+    def sync_files(self, files: list[File]) -> None:
+        """Each by itself, or the whole file system at once where that is cheaper and still reports errors."""
+        if len(files) < FILES_FOR_ONE_SYNC or not _syncfs_tells_errors():
+            for file in files:
+                file.sync()
+            return
+        for fd in _one_per_device(files):
+            if _libc.syncfs(fd):
+                raise _last_error("syncfs")
+
+    def free_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_bavail * stat.f_frsize
+
+    def total_bytes(self, path: str) -> int:
+        stat = os.statvfs(path)
+        return stat.f_blocks * stat.f_frsize
+
+    def lock(self, path: str) -> SystemLock:
+        fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            os.close(fd)
+            if error.errno in (errno.EAGAIN, errno.EACCES):
+                raise BlockingIOError(errno.EAGAIN, "another process holds the lock", path) from error
+            raise
+        return SystemLock(fd)
+
+
+def _one_per_device(files: list[File]) -> list[int]:
+    by_device: dict[int, int] = {}
+    for file in files:
+        assert isinstance(file, SystemFile)
+        by_device[os.fstat(file.fd).st_dev] = file.fd
+    return list(by_device.values())
+
+
+def _syncfs_tells_errors() -> bool:
+    """Before Linux 5.8 syncfs hides failed writes, which would turn a lost record into an acked one."""
+    release = os.uname().release.split(".")
+    try:
+        return (int(release[0]), int(release[1])) >= SYNCFS_TELLS_ERRORS_SINCE and hasattr(_libc, "syncfs")
+    except (ValueError, IndexError):
+        return False
+
+
+def _last_error(what: str) -> OSError:
+    code = ctypes.get_errno()
+    return OSError(code, f"{what}: {os.strerror(code)}")
