@@ -1,0 +1,145 @@
+"""The requests and responses of the protocol, and the table of APIs. Structs are found in the module of their API."""
+
+from typing import Any, NamedTuple
+
+from lowwater.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
+from lowwater.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
+from lowwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from lowwater.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
+from lowwater.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from lowwater.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
+from lowwater.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
+from lowwater.wire.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
+from lowwater.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
+from lowwater.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from lowwater.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
+from lowwater.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
+from lowwater.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
+from lowwater.wire.messages.describe_topic_partitions import (
+    DescribeTopicPartitionsRequest,
+    DescribeTopicPartitionsResponse,
+)
+from lowwater.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from lowwater.wire.messages.fetch import FetchRequest, FetchResponse
+from lowwater.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from lowwater.wire.messages.incremental_alter_configs import (
+    IncrementalAlterConfigsRequest,
+    IncrementalAlterConfigsResponse,
+)
+from lowwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from lowwater.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from lowwater.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from lowwater.wire.messages.metadata import MetadataRequest, MetadataResponse
+from lowwater.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
+from lowwater.wire.messages.produce import ProduceRequest, ProduceResponse
+from lowwater.wire.schema import declaration_of
+
+__all__ = [
+    "API",
+    "AlterClientQuotasRequest",
+    "AlterClientQuotasResponse",
+    "AlterConfigsRequest",
+    "AlterConfigsResponse",
+    "Api",
+    "ApiVersionsRequest",
+    "ApiVersionsResponse",
+    "CreatePartitionsRequest",
+    "CreatePartitionsResponse",
+    "CreateTopicsRequest",
+    "CreateTopicsResponse",
+    "DeleteRecordsRequest",
+    "DeleteRecordsResponse",
+    "DeleteTopicsRequest",
+    "DeleteTopicsResponse",
+    "DescribeClientQuotasRequest",
+    "DescribeClientQuotasResponse",
+    "DescribeClusterRequest",
+    "DescribeClusterResponse",
+    "DescribeConfigsRequest",
+    "DescribeConfigsResponse",
+    "DescribeLogDirsRequest",
+    "DescribeLogDirsResponse",
+    "DescribeProducersRequest",
+    "DescribeProducersResponse",
+    "DescribeQuorumRequest",
+    "DescribeQuorumResponse",
+    "DescribeTopicPartitionsRequest",
+    "DescribeTopicPartitionsResponse",
+    "ElectLeadersRequest",
+    "ElectLeadersResponse",
+    "FetchRequest",
+    "FetchResponse",
+    "FindCoordinatorRequest",
+    "FindCoordinatorResponse",
+    "IncrementalAlterConfigsRequest",
+    "IncrementalAlterConfigsResponse",
+    "InitProducerIdRequest",
+    "InitProducerIdResponse",
+    "ListConfigResourcesRequest",
+    "ListConfigResourcesResponse",
+    "ListOffsetsRequest",
+    "ListOffsetsResponse",
+    "MetadataRequest",
+    "MetadataResponse",
+    "OffsetForLeaderEpochRequest",
+    "OffsetForLeaderEpochResponse",
+    "ProduceRequest",
+    "ProduceResponse",
+]
+
+
+class Api(NamedTuple):
+    """One API: its messages, the versions declared, and the first version with compact fields and tags."""
+
+    key: int
+    name: str
+    request: type[Any]
+    response: type[Any]
+    version_min: int
+    version_max: int
+    flexible_since: int | None
+
+
+def _api(request: type[Any], response: type[Any]) -> Api:
+    declared = declaration_of(request)
+    name = request.__name__.removesuffix("Request")
+    return Api(
+        declared.key,
+        name,
+        request,
+        response,
+        declared.version_min,
+        declared.version_max,
+        declared.flexible_since,
+    )
+
+
+API: dict[int, Api] = {
+    api.key: api
+    for api in (
+        _api(ProduceRequest, ProduceResponse),
+        _api(FetchRequest, FetchResponse),
+        _api(ListOffsetsRequest, ListOffsetsResponse),
+        _api(MetadataRequest, MetadataResponse),
+        _api(FindCoordinatorRequest, FindCoordinatorResponse),
+        _api(ApiVersionsRequest, ApiVersionsResponse),
+        _api(CreateTopicsRequest, CreateTopicsResponse),
+        _api(DeleteTopicsRequest, DeleteTopicsResponse),
+        _api(DeleteRecordsRequest, DeleteRecordsResponse),
+        _api(InitProducerIdRequest, InitProducerIdResponse),
+        _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(DescribeConfigsRequest, DescribeConfigsResponse),
+        _api(AlterConfigsRequest, AlterConfigsResponse),
+        _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
+        _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(ElectLeadersRequest, ElectLeadersResponse),
+        _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
+        _api(AlterClientQuotasRequest, AlterClientQuotasResponse),
+        _api(DescribeQuorumRequest, DescribeQuorumResponse),
+        _api(DescribeClusterRequest, DescribeClusterResponse),
+        _api(DescribeProducersRequest, DescribeProducersResponse),
+        _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
+        _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
+    )
+}

@@ -1,0 +1,240 @@
+"""Generates the function that writes one version of one message.
+
+Small pieces are collected in a list and joined once; runs of fixed-size fields, with the length that follows them, are
+packed by one call. Records are handed on by reference, between the joined pieces.
+"""
+
+import struct
+from collections.abc import Callable
+from typing import Any
+
+from lowwater.types import Buffer
+from lowwater.wire.declaration import declaration_of
+from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, holds_records
+from lowwater.wire.source import Source
+from lowwater.wire.varint import string_length, write_uvarint
+
+
+class _ArrayWriters(dict[int, Callable[..., bytes]]):
+    """pack for arrays of one fixed-size type, by count; made when first met."""
+
+    def __init__(self, code: str) -> None:
+        self._code = code
+
+    def __missing__(self, count: int) -> Callable[..., bytes]:
+        writer = struct.Struct(">" + self._code * count).pack
+        if len(self) < 256:
+            self[count] = writer
+        return writer
+
+
+_ARRAYS: dict[str, _ArrayWriters] = {}
+
+
+def _refuse(what: str) -> None:
+    raise ValueError(what)
+
+
+def build_encoder(cls: type, version: int) -> Callable[[Any], bytes]:
+    """A function from an instance of `cls` to the bytes of its body. It raises ValueError only."""
+    if not holds_records(cls):
+        encode: Callable[[Any], bytes] = _Encoder(cls, version).build()
+        return encode
+    parts = build_parts_encoder(cls, version)
+    return lambda message: b"".join(parts(message))
+
+
+def build_parts_encoder(cls: type, version: int) -> Callable[[Any], list[Buffer]]:
+    """Like build_encoder, in pieces: records are referenced, everything between them is joined."""
+    if holds_records(cls):
+        parts: Callable[[Any], list[Buffer]] = _Encoder(cls, version).build()
+        return parts
+    encode = build_encoder(cls, version)
+    return lambda message: [encode(message)]
+
+
+class _Encoder:
+    def __init__(self, cls: type, version: int) -> None:
+        self._cls = cls
+        self._version = version
+        self._title = f"{cls.__name__} v{version}"
+        self._flexible = declaration_of(cls).is_flexible(version)
+        self._run: list[tuple[str, str]] = []
+        self._source = Source(
+            {
+                "refuse": _refuse,
+                "join": b"".join,
+                "uvarint": write_uvarint,
+                "string_length": string_length,
+                "bad_value": (struct.error, TypeError, AttributeError),
+            }
+        )
+
+    def build(self) -> Any:
+        source = self._source
+        in_parts = holds_records(self._cls)
+        with source.block("def encode(m):"):
+            source.line("w = []; add = w.append")
+            if in_parts:
+                source.line("parts = []")
+            with source.block("try:"):
+                self._struct(self._cls, "m")
+                self._flush()
+                if in_parts:
+                    source.line("if w: parts.append(join(w))")
+                source.line("return parts" if in_parts else "return join(w)")
+            with source.block("except bad_value as error:"):
+                source.line(f"raise ValueError(f'{self._title} cannot be written: {{error}}') from error")
+        return source.compiled("encode", f"encoder of {self._title}")
+
+    def _struct(self, cls: type, value: str) -> None:
+        tagged = []
+        for field in declaration_of(cls).fields:
+            name = f"{value}.{field.name}"
+            if not field.present(self._version):
+                self._absent(field, name)
+            elif field.tag is not None:
+                tagged.append(field)
+            else:
+                self._value(field.shape, name, field.nullable(self._version))
+        if self._flexible:
+            self._tags(sorted(tagged, key=lambda field: field.tag or 0), value)
+
+    def _absent(self, field: Field, value: str) -> None:
+        """A value that this version cannot carry is an error, unless the protocol says that it does not matter."""
+        if not field.ignorable:
+            self._source.line(f"if {differs(field, value)}: refuse('{self._title} cannot carry {field.name}')")
+
+    def _value(self, shape: Shape, value: str, nullable: bool) -> None:
+        if isinstance(shape, Fixed):
+            self._run.append((shape.code, value))
+        elif nullable:
+            self._nullable(shape, value)
+        elif isinstance(shape, Sized):
+            self._sized(shape.name, value)
+        elif isinstance(shape, Array):
+            self._array(shape.item, value)
+        else:
+            self._struct(shape, value)
+
+    def _nullable(self, shape: Shape, value: str) -> None:
+        source = self._source
+        name = source.fresh("v")
+        source.line(f"{name} = {value}")
+        run = list(self._run)
+        with source.block(f"if {name} is None:"):
+            if isinstance(shape, type):
+                self._run.append(("b", "-1"))
+            else:
+                self._run.append(("x", "") if self._flexible else (length_code(shape), "-1"))
+            self._flush()
+        self._run = run
+        with source.block("else:"):
+            if isinstance(shape, type):
+                self._run.append(("b", "1"))
+            self._value(shape, name, nullable=False)
+            self._flush()
+
+    def _flush(self) -> None:
+        """Write the pending run of fixed-size values with one pack."""
+        codes = "".join(code for code, _ in self._run)
+        values = ", ".join(value for code, value in self._run if code != "x")
+        self._run.clear()
+        if codes and not values:
+            self._source.line(f"add({bytes(len(codes))!r})")
+        elif codes:
+            self._source.line(f"add({self._source.packer(codes)}({values}))")
+
+    def _lead(self, length: str, wide_code: str, long_form: str = "uvarint") -> None:
+        """Write a length with the run before it; in flexible versions length + 1 as a varint, of one byte mostly."""
+        source = self._source
+        if not self._flexible:
+            self._run.append((wide_code, length))
+            self._flush()
+            return
+        n = source.fresh("n")
+        source.line(f"{n} = {length} + 1")
+        run = list(self._run)
+        with source.block(f"if {n} < 128:"):
+            self._run.append(("B", n))
+            self._flush()
+        self._run = run
+        with source.block("else:"):
+            self._flush()
+            source.line(f"add({long_form}({n}))")
+
+    def _sized(self, kind: str, value: str) -> None:
+        source = self._source
+        data = source.fresh("b")
+        if kind == "string":
+            source.line(f"{data} = {value}.encode()")
+            self._lead(f"len({data})", "h", "string_length")
+            source.line(f"add({data})")
+        elif kind == "bytes":
+            source.line(f"{data} = {value}")
+            self._lead(f"len({data})", "i")
+            source.line(f"add({data})")
+        else:
+            size = source.fresh("z")
+            source.line(f"{data} = {value}")
+            source.line(f"{size} = sum(map(len, {data})) if type({data}) is list else len({data})")
+            self._lead(size, "i")
+            with source.block(f"if {size}:"):
+                source.line("parts.append(join(w)); w.clear()")
+                source.line(f"parts.extend({data}) if type({data}) is list else parts.append({data})")
+
+    def _array(self, item: Shape, value: str) -> None:
+        source = self._source
+        items = source.fresh("a")
+        source.line(f"{items} = {value}")
+        self._lead(f"len({items})", "i")
+        if isinstance(item, Fixed):
+            writers = source.constant("A", _ARRAYS.setdefault(item.code, _ArrayWriters(item.code)))
+            source.line(f"add({writers}[len({items})](*{items}))")
+            return
+        each = source.fresh("o")
+        with source.block(f"for {each} in {items}:"):
+            self._value(item, each, nullable=False)
+            self._flush()
+
+    def _tags(self, tagged: list[Field], value: str) -> None:
+        source = self._source
+        if not tagged:
+            self._run.append(("x", ""))
+            return
+        present = [differs(field, f"{value}.{field.name}") for field in tagged]
+        run = list(self._run)
+        with source.block(f"if {' or '.join(present)}:"):
+            self._flush()
+            outer, sections = source.fresh("add"), source.fresh("t")
+            source.line(f"{outer} = add; {sections} = []")
+            for field, condition in zip(tagged, present, strict=True):
+                with source.block(f"if {condition}:"):
+                    self._tag(field, f"{value}.{field.name}", sections)
+            source.line(f"add = {outer}; add(uvarint(len({sections}))); add(join({sections}))")
+        self._run = [*run, ("x", "")]
+        with source.block("else:"):
+            self._flush()
+
+    def _tag(self, field: Field, value: str, sections: str) -> None:
+        source = self._source
+        pieces, data = source.fresh("s"), source.fresh("b")
+        source.line(f"{pieces} = []; add = {pieces}.append")
+        self._value(field.shape, value, field.nullable(self._version))
+        self._flush()
+        source.line(f"{data} = join({pieces})")
+        source.line(f"{sections}.append(uvarint({field.tag}) + uvarint(len({data})) + {data})")
+
+
+def length_code(shape: Shape) -> str:
+    return "h" if isinstance(shape, Sized) and shape.name == "string" else "i"
+
+
+def differs(field: Field, value: str) -> str:
+    """Source of a condition: this field does not have its default value."""
+    if isinstance(field.shape, Array):
+        return value
+    if isinstance(field.shape, type):
+        inner = [differs(each, f"{value}.{each.name}") for each in declaration_of(field.shape).fields]
+        return f"({value} is not None and ({' or '.join(inner)}))"
+    return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"
