@@ -9,7 +9,8 @@ from typing import Any
 
 from lowwater.errors import ApiError
 from lowwater.wire.messages import Api
-from lowwater.wire.schema import fields_of, new
+from lowwater.wire.fields import Array, Shape
+from lowwater.wire.schema import declaration_of
 
 # response field -> request field, where a response names it otherwise
 NAMED_OTHERWISE = {
@@ -33,14 +34,14 @@ def refuse(api: Api, request: Any, error: ApiError) -> Any:
 
 
 def _fill(kind: type[Any], asked: Any, error: ApiError) -> Any:
-    answer = new(kind)
-    for field in fields_of(kind):
+    answer = kind()
+    for field in declaration_of(kind).fields:
         if field.name == "error_code":
             answer.error_code = int(error.code)
         elif field.name == "error_message":
             answer.error_message = error.detail or None
         elif (source := _source(field.name, asked)) is not None:
-            setattr(answer, field.name, _copy(field.struct, source, error))
+            setattr(answer, field.name, _copy(field.shape, source, error))
     return answer
 
 
@@ -52,12 +53,10 @@ def _source(name: str, asked: Any) -> Any:
     return None
 
 
-def _copy(struct: type[Any] | None, source: Any, error: ApiError) -> Any:
-    if struct is None:
+def _copy(shape: Shape, source: Any, error: ApiError) -> Any:
+    if not isinstance(shape, Array) or not isinstance(shape.item, type):
         return source
-    if isinstance(source, list):
-        return [_fill(struct, one if hasattr(one, "__slots__") else _Bare(one), error) for one in source]
-    return source
+    return [_fill(shape.item, one if hasattr(one, "__slots__") else _Bare(one), error) for one in source]
 
 
 class _Bare:

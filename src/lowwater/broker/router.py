@@ -17,9 +17,10 @@ from lowwater.broker.pending import Pending, run
 from lowwater.broker.refusal import refuse
 from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.types import Buffer
+from lowwater.wire.fields import holds_records
 from lowwater.wire.frame import decode_request_header, response_header
 from lowwater.wire.messages import API, Api
-from lowwater.wire.schema import decoder, encoder, holds_records, parts_encoder
+from lowwater.wire.schema import declaration_of, decoder, encoder, parts_encoder
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -71,7 +72,7 @@ def handles(request: type[Any], *, pipelines: bool = False, advertise_from: int 
     """
 
     def register(handler: H) -> H:
-        HANDLERS[request.api_key] = HandlerEntry(handler, pipelines, advertise_from)
+        HANDLERS[declaration_of(request).key] = HandlerEntry(handler, pipelines, advertise_from)
         return handler
 
     return register
@@ -172,19 +173,23 @@ class Router:
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
         return route.reply(response, correlation_id)
 
-    def _call(self, route: Route, request: Any, context: RequestContext) -> Any:
-        """The response, a Pending of it, or None when the client wants no reply."""
+    def serve(self, route: Route, request: Any, context: RequestContext) -> Any:
+        """Call the handler itself, whatever `intercept` would do."""
         try:
-            if self.intercept is not None:
-                answer = self.intercept(route, request, context)
-                if answer is not None:
-                    return answer
             answer = route.handler(self._broker, request, context)
         except ApiError as error:
             return refuse(route.api, request, error)
         if inspect.iscoroutine(answer):
             return _settled(run(answer), route.api, request)
         return answer
+
+    def _call(self, route: Route, request: Any, context: RequestContext) -> Any:
+        """The response, a Pending of it, or None when the client wants no reply."""
+        if self.intercept is not None:
+            answer = self.intercept(route, request, context)
+            if answer is not None:
+                return answer
+        return self.serve(route, request, context)
 
     def _later(
         self, route: Route, request: Any, response: Pending[Any], correlation_id: int

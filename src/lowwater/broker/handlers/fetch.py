@@ -46,7 +46,7 @@ def fetch(
     except ApiError as error:
         return FetchResponse(error_code=error.code, session_id=0, responses=[])
     job = FetchJob(broker, request, plan)
-    if request.replica_id >= 0 or request.replica_state.replica_id >= 0:
+    if request.replica_id >= 0 or (request.replica_state is not None and request.replica_state.replica_id >= 0):
         return job.refuse_all(ErrorCode.NOT_LEADER_OR_FOLLOWER)
     job.read()
     if job.is_enough():
