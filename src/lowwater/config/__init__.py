@@ -1,0 +1,30 @@
+"""Settings: one table by Kafka's dotted names, and the values that hold for a broker and for its topics."""
+
+from lowwater.config.broker import BrokerConfig, Source, SourcedValue, unknown_setting
+from lowwater.config.broker_settings import BROKER_SETTING, BROKER_SETTINGS
+from lowwater.config.listeners import ListenerAddress, parse_listener
+from lowwater.config.properties import parse_properties
+from lowwater.config.setting import Kind, Setting, Synonym, Update, value_text
+from lowwater.config.topic import TopicConfig, check_topic_settings
+from lowwater.config.topic_settings import TOPIC_SETTING, TOPIC_SETTINGS
+
+__all__ = [
+    "BROKER_SETTING",
+    "BROKER_SETTINGS",
+    "TOPIC_SETTING",
+    "TOPIC_SETTINGS",
+    "BrokerConfig",
+    "Kind",
+    "ListenerAddress",
+    "Setting",
+    "Source",
+    "SourcedValue",
+    "Synonym",
+    "TopicConfig",
+    "Update",
+    "check_topic_settings",
+    "parse_listener",
+    "parse_properties",
+    "unknown_setting",
+    "value_text",
+]

@@ -1,0 +1,39 @@
+"""Addresses as `listeners` and `advertised.listeners` write them: NAME://host:port."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from lowwater.config.setting import Check, Value
+from lowwater.errors import ConfigError
+
+_LISTENER = re.compile(r"([A-Z][A-Z0-9_]*)://(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#\s]*)):(\d{1,5})")
+PORT_MAX = 65535
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerAddress:
+    """`host` is empty for every interface, `port` 0 for a free one."""
+
+    name: str
+    host: str
+    port: int
+
+
+def parse_listener(text: str) -> ListenerAddress:
+    match = _LISTENER.fullmatch(text)
+    if match is None or int(match[4]) > PORT_MAX:
+        raise ConfigError(f"{text!r} is not an address such as PLAINTEXT://127.0.0.1:9092")
+    return ListenerAddress(match[1], match[2] or match[3], int(match[4]))
+
+
+def _is_one_listener(value: Value) -> bool:
+    assert isinstance(value, tuple)
+    try:
+        return len(value) == 1 and parse_listener(value[0]).name == "PLAINTEXT"
+    except ConfigError:
+        return False
+
+
+ONE_LISTENER = Check("one address such as PLAINTEXT://127.0.0.1:9092 or PLAINTEXT://[::1]:9092", _is_one_listener)

@@ -1,0 +1,50 @@
+"""Typed access to settings by name."""
+
+from __future__ import annotations
+
+import builtins
+
+from lowwater.config.setting import Value
+
+
+class TypedValues:
+    """Access by name and type. A wrong name or type is a bug, not a user's mistake."""
+
+    __slots__ = ()
+
+    def value(self, name: builtins.str) -> Value | None:
+        raise KeyError(name)
+
+    def int(self, name: builtins.str) -> builtins.int:
+        value = self.value(name)
+        assert type(value) is builtins.int, name
+        return value
+
+    def bool(self, name: builtins.str) -> builtins.bool:
+        value = self.value(name)
+        assert isinstance(value, builtins.bool), name
+        return value
+
+    def float(self, name: builtins.str) -> builtins.float:
+        value = self.value(name)
+        assert isinstance(value, builtins.float), name
+        return value
+
+    def str(self, name: builtins.str) -> builtins.str:
+        value = self.value(name)
+        assert isinstance(value, builtins.str), name
+        return value
+
+    def list(self, name: builtins.str) -> tuple[builtins.str, ...]:
+        value = self.value(name)
+        assert isinstance(value, tuple), name
+        return value
+
+    def maybe_int(self, name: builtins.str) -> builtins.int | None:
+        return None if self.value(name) is None else self.int(name)
+
+    def maybe_str(self, name: builtins.str) -> builtins.str | None:
+        return None if self.value(name) is None else self.str(name)
+
+    def maybe_list(self, name: builtins.str) -> tuple[builtins.str, ...] | None:
+        return None if self.value(name) is None else self.list(name)
