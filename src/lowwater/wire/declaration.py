@@ -1,6 +1,5 @@
 """Turns an annotated class body into a message or struct: a slots class with a keyword constructor."""
 
-import inspect
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any, TypeVar, dataclass_transform
@@ -72,7 +71,7 @@ def _constructor(cls: type) -> Any:
 
 
 def _sealed(cls: type[T], key: int, versions: tuple[int, int], flexible: int | None) -> type[T]:
-    annotations = inspect.get_annotations(cls)
+    annotations = getattr(cls, "__annotations__", {})
     lines = [(name, annotation, cls.__dict__.get(name, ...)) for name, annotation in annotations.items()]
     kept = {name: value for name, value in cls.__dict__.items() if name not in annotations}
     for name in ("__dict__", "__weakref__"):
