@@ -1,0 +1,116 @@
+"""`make run`: start a broker, produce a day of orders, find a moment in them by time, read on from there.
+
+Everything a client does here goes over the wire with confluent-kafka, an ordinary Kafka client. What is read back is
+compared with what was sent; the exit code says whether they agree.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections import Counter
+from datetime import UTC, datetime, timedelta
+
+from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka.admin import AdminClient, NewTopic
+
+from lowwater.testing import Broker
+
+TOPIC = "orders"
+PARTITIONS = 4
+ORDERS = 50_000
+HOUR_MS = 3_600_000
+BAR_WIDTH = 40
+
+
+def main() -> int:
+    started = time.perf_counter()
+    with Broker(subprocess=True) as broker:
+        print(f"1. A broker is up on {broker.bootstrap} after {seconds_since(started)}.")
+        end_ms = int(time.time() * 1000)
+        sent = produce_a_day(broker.bootstrap, end_ms)
+        since_ms = end_ms - 6 * HOUR_MS
+        positions = positions_at(broker.bootstrap, since_ms)
+        received = read_from(broker.bootstrap, positions)
+    show(received, since_ms)
+    expected = {order: at_ms for order, at_ms in sent.items() if at_ms >= since_ms}
+    if received != expected:
+        print(f"\nThey differ: {len(expected):,} orders were expected, {len(received):,} came back.")
+        return 1
+    print(f"\nEvery one of the {len(expected):,} orders since then came back, each once, with its own timestamp.")
+    print("Run a broker of your own: .venv/bin/lowwater broker   (--help says more)")
+    return 0
+
+
+def produce_a_day(bootstrap: str, end_ms: int) -> dict[int, int]:
+    """Orders over 24 hours, busier towards the evening; returns order number -> timestamp."""
+    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result()
+    producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
+    failures: list[str] = []
+    started = time.perf_counter()
+    sent = {}
+    for number in range(ORDERS):
+        at_ms = end_ms - 24 * HOUR_MS + int(24 * HOUR_MS * (number / ORDERS) ** 0.7)
+        value = json.dumps({"order": number, "amount": number % 97}).encode()
+        producer.produce(
+            TOPIC,
+            value,
+            key=str(number % 1000),
+            timestamp=at_ms,
+            on_delivery=lambda error, _: failures.append(str(error)) if error else None,
+        )
+        producer.poll(0)
+        sent[number] = at_ms
+    producer.flush()
+    if failures:
+        raise SystemExit(f"{len(failures)} orders were not taken: {failures[0]}")
+    print(f"2. {ORDERS:,} orders of the last 24 hours are in {PARTITIONS} partitions, in {seconds_since(started)}.")
+    return sent
+
+
+def positions_at(bootstrap: str, since_ms: int) -> list[TopicPartition]:
+    """In each partition, the first offset at or after that time."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first-steps"})
+    asked = [TopicPartition(TOPIC, partition, since_ms) for partition in range(PARTITIONS)]
+    found = consumer.offsets_for_times(asked, timeout=10)
+    consumer.close()
+    moment = datetime.fromtimestamp(since_ms / 1000, UTC)
+    print(f"3. {moment:%Y-%m-%d %H:%M} UTC lies at " + ", ".join(f"{tp.partition}:{tp.offset:,}" for tp in found) + ".")
+    return list(found)
+
+
+def read_from(bootstrap: str, positions: list[TopicPartition]) -> dict[int, int]:
+    """Read every partition from its position to its end; returns order number -> timestamp."""
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first-steps", "enable.partition.eof": True})
+    consumer.assign(positions)
+    started = time.perf_counter()
+    received: dict[int, int] = {}
+    unfinished = {tp.partition for tp in positions}
+    while unfinished:
+        for message in consumer.consume(5000, timeout=10):
+            if message.error():
+                unfinished.discard(message.partition())
+            else:
+                received[json.loads(message.value())["order"]] = message.timestamp()[1]
+    consumer.close()
+    print(f"4. Read {len(received):,} orders from there to the end, in {seconds_since(started)}.")
+    return received
+
+
+def show(received: dict[int, int], since_ms: int) -> None:
+    """Orders by hour, as bars."""
+    by_hour = Counter((at_ms - since_ms) // HOUR_MS for at_ms in received.values())
+    most = max(by_hour.values(), default=1)
+    print("\n   hour (UTC)   orders")
+    for hour, count in sorted(by_hour.items()):
+        begins = datetime.fromtimestamp(since_ms / 1000, UTC) + timedelta(hours=hour)
+        print(f"   {begins:%H:%M}       {count:>7,}  {'█' * round(BAR_WIDTH * count / most)}")
+
+
+def seconds_since(started: float) -> str:
+    return f"{time.perf_counter() - started:.2f} s"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
