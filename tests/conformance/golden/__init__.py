@@ -1,0 +1,1 @@
+"""Bytes of every message and version, judged by implementations that are not ours."""
