@@ -1,0 +1,123 @@
+"""What every suite shares: the broker under test, and the peers that may be missing on a user's machine."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import os
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+
+from peers import places  # noqa: E402
+from tests.conformance.under_test import UnderTest, running  # noqa: E402
+
+MISSING_PEER = "missing peer"
+
+
+def _missing_package(name: str) -> Callable[[], str | None]:
+    def missing() -> str | None:
+        return None if importlib.util.find_spec(name) else f"the Python package {name} is not installed"
+
+    return missing
+
+
+PEERS: dict[str, Callable[[], str | None]] = {
+    "kafka": places.missing_kafka,
+    "kafkajs": places.missing_kafkajs,
+    "kcat": places.missing_kcat,
+    "confluent": _missing_package("confluent_kafka"),
+    "kafka_python": _missing_package("kafka"),
+    "aiokafka": _missing_package("aiokafka"),
+    "kio": _missing_package("kio"),
+}
+
+
+def require_peer(name: str) -> None:
+    """Skip the running test when a peer is missing; fail it where peers are required (LOWWATER_REQUIRE_PEERS=1)."""
+    problem = PEERS[name]()
+    if problem is None:
+        return
+    if os.environ.get("LOWWATER_REQUIRE_PEERS") == "1":
+        pytest.fail(f"{MISSING_PEER} {name}: {problem}", pytrace=False)
+    pytest.skip(f"{MISSING_PEER} {name}: {problem}")
+
+
+class Peers:
+    """Handed out by the fixture `peers`: `peers.require("kafka")`."""
+
+    libs = places.KAFKA_LIBS
+
+    @staticmethod
+    def require(name: str) -> None:
+        require_peer(name)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--against",
+        choices=("lowwater", "kafka"),
+        default="lowwater",
+        help="the broker that the conformance suites talk to: ours, or Apache Kafka (the oracle)",
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    config.addinivalue_line("markers", "peer(name): needs another broker or client, see `make peers`")
+    config.addinivalue_line("markers", "only_against(name): meaningful for one of the two brokers only")
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    for mark in item.iter_markers("only_against"):
+        if mark.args[0] != item.config.getoption("--against"):
+            pytest.skip(f"meaningful only with --against={mark.args[0]}")
+    for mark in item.iter_markers("peer"):
+        require_peer(mark.args[0])
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Say loudly what was not tried: a green run without its peers proves less."""
+    skipped = [report for report in terminalreporter.stats.get("skipped", []) if MISSING_PEER in str(report.longrepr)]
+    if not skipped:
+        return
+    terminalreporter.section("PEERS WERE MISSING", sep="!", red=True, bold=True)
+    reasons: dict[str, list[str]] = {}
+    for report in skipped:
+        reason = str(report.longrepr[2] if isinstance(report.longrepr, tuple) else report.longrepr)
+        reasons.setdefault(reason.removeprefix("Skipped: "), []).append(report.nodeid)
+    for reason, tests in sorted(reasons.items()):
+        terminalreporter.write_line(f"{reason}: {len(tests)} tests did not run", red=True)
+        for test in tests:
+            terminalreporter.write_line(f"    {test}")
+
+
+@pytest.fixture(scope="session")
+def peers() -> Peers:
+    return Peers()
+
+
+@pytest.fixture(scope="session")
+def against(pytestconfig: pytest.Config) -> str:
+    chosen: str = pytestconfig.getoption("--against")
+    if chosen == "kafka":
+        require_peer("kafka")
+    return chosen
+
+
+@pytest.fixture(scope="session")
+def broker(against: str) -> Iterator[UnderTest]:
+    """The broker under test, one for the whole session: tests keep to topics of their own."""
+    with running(against) as under_test:
+        yield under_test
+
+
+@pytest.fixture
+def own_broker(against: str) -> Iterator[Callable[..., UnderTest]]:
+    """Starts brokers that only this test uses: `own_broker({"num.partitions": "3"})`."""
+    with contextlib.ExitStack() as stack:
+        yield lambda overrides=None: stack.enter_context(running(against, overrides))
