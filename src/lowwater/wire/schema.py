@@ -12,8 +12,7 @@ when it may be null, None. A struct in a tagged field is None when it is not sen
 """
 
 from collections.abc import Callable
-from functools import cache
-from typing import Annotated, Any, TypeAlias, TypeVar
+from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from lowwater.types import Buffer
 from lowwater.wire.declaration import Declaration, declaration_of, message, struct
@@ -67,9 +66,9 @@ Float64: TypeAlias = Annotated[float, Fixed("d", 8, 0.0)]
 Uuid: TypeAlias = Annotated[bytes, Fixed("16s", 16, ZERO_UUID)]
 String: TypeAlias = Annotated[str, Sized("string", "")]
 Bytes: TypeAlias = Annotated[bytes, Sized("bytes")]
-# Batches as they are stored. Decoding gives a memoryview into the input.
-Records: TypeAlias = Annotated[Buffer, Sized("records")]
-# The same on the wire, written from several buffers in a row without joining them.
+# Batches as they are stored. Decoding gives a memoryview into the input, writable if the input was.
+Records: TypeAlias = Annotated[memoryview, Sized("records")]
+# The same on the wire; what is written may be several buffers in a row, which are not joined.
 RecordsParts: TypeAlias = Annotated[Buffer | list[Buffer], Sized("records")]
 
 
@@ -103,25 +102,31 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     return declaration_of(cls).fields
 
 
-@cache
 def decoder(cls: type[T], version: int) -> Callable[[memoryview], T]:
     """The function that reads a whole body of this version. It raises WireError, whatever the bytes are."""
-    _require(cls, version)
-    return build_decoder(cls, version)
+    return cast(Callable[[memoryview], T], _built(build_decoder, cls, version))
 
 
-@cache
 def encoder(cls: type[T], version: int) -> Callable[[T], bytes]:
     """The function that writes a body of this version. ValueError when the message cannot be said in it."""
-    _require(cls, version)
-    return build_encoder(cls, version)
+    return cast(Callable[[T], bytes], _built(build_encoder, cls, version))
 
 
-@cache
 def parts_encoder(cls: type[T], version: int) -> Callable[[T], list[Buffer]]:
     """Like encoder, but as buffers in a row: records are referenced, never copied."""
-    _require(cls, version)
-    return build_parts_encoder(cls, version)
+    return cast(Callable[[T], list[Buffer]], _built(build_parts_encoder, cls, version))
+
+
+_BUILT: dict[tuple[object, type, int], object] = {}
+
+
+def _built(build: Callable[[type, int], object], cls: type, version: int) -> object:
+    """Codecs are made when first asked for, and kept."""
+    codec = _BUILT.get((build, cls, version))
+    if codec is None:
+        _require(cls, version)
+        codec = _BUILT[build, cls, version] = build(cls, version)
+    return codec
 
 
 def _require(cls: type, version: int) -> None:
