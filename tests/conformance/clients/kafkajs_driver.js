@@ -214,7 +214,10 @@ const calls = {
 
   async delete_records(request) {
     const partitions = [{ partition: request.partition, offset: String(request.before) }]
-    await (await admin(request)).deleteTopicRecords({ topic: request.topic, partitions })
+    const client = await admin(request)
+    // deleteTopicRecords knows only topics that this admin has met before.
+    await client.fetchTopicOffsets(request.topic)
+    await client.deleteTopicRecords({ topic: request.topic, partitions })
     return (await offsetFor(request, EARLIEST)).offset
   },
 
@@ -226,7 +229,7 @@ const calls = {
 }
 
 function codeOf(error) {
-  for (let each = error; each; each = each.cause ?? each.errors?.[0]) {
+  for (let each = error; each; each = each.cause ?? each.errors?.[0] ?? each.partitions?.[0]?.error) {
     if (typeof each.code === 'number') return each.code
   }
   return null
