@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from enum import Enum
 
-from lowwater.ports import Disk, File
+from lowwater.ports import Disk, File, Lock
 from lowwater.testing.simdisk import SimDisk
 from lowwater.types import Buffer
 
@@ -174,6 +174,9 @@ class FaultyDisk:
 
     def total_bytes(self, path: str) -> int:
         return self.inner.total_bytes(path)
+
+    def lock(self, path: str) -> Lock:
+        return self.inner.lock(path)
 
 
 def every_fault(kind: FaultKind, run: Callable[[Fault], bool], *, lasting: bool = False) -> int:

@@ -87,6 +87,15 @@ class _Mapping(bytearray):
     __slots__ = ("__weakref__",)
 
 
+class SimLock:
+    def __init__(self, held: set[str], path: str) -> None:
+        self._held = held
+        self._path = path
+
+    def release(self) -> None:
+        self._held.discard(self._path)
+
+
 class SimFile:
     def __init__(self, disk: SimDisk, inode: int) -> None:
         self._disk = disk
@@ -307,6 +316,18 @@ class SimDisk:
 
     def total_bytes(self, path: str) -> int:
         return 1 << 40
+
+    def lock(self, path: str) -> SimLock:
+        if path in self._locked:
+            raise _error(errno.EAGAIN, path)
+        self.open(path, create=True).close()
+        self._locked.add(path)
+        return SimLock(self._locked, path)
+
+    def drop_process(self) -> None:
+        """The process that used this disk is dead: its locks and files are free, the page cache stays."""
+        self._locked.clear()
+        self.open_files = 0
 
     # -- paths
 

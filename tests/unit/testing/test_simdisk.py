@@ -175,3 +175,13 @@ def test_a_closed_file_is_refused(disk: SimDisk) -> None:
     with pytest.raises(OSError, match="Bad file"):
         file.pread(1, 0)
     assert disk.open_files == 0
+
+
+def test_a_lock_is_held_by_one_until_released_or_the_process_is_gone(disk: SimDisk) -> None:
+    lock = disk.lock("/d/lock")
+    with pytest.raises(BlockingIOError):
+        disk.lock("/d/lock")
+    lock.release()
+    disk.lock("/d/lock")
+    disk.drop_process()
+    disk.lock("/d/lock")
