@@ -1,0 +1,125 @@
+"""What a producer's batch must be before it enters a log. Records stay encoded; only the header is looked at."""
+
+from __future__ import annotations
+
+from crc32c import crc32c
+
+from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.log.config import LogConfig
+from lowwater.wire.compression import ZSTD
+from lowwater.wire.records import (
+    CODEC_MASK,
+    CONTROL,
+    CRC_START,
+    HAS_DELETE_HORIZON,
+    HEADER_SIZE,
+    LOG_APPEND_TIME,
+    MAGIC_POSITION,
+    NO_TIMESTAMP,
+    PREFIX_SIZE,
+    RECORD_SIZE_MIN,
+    TRANSACTIONAL,
+    BatchHeader,
+    read_records,
+    unpack_header,
+)
+
+_FORBIDDEN = CONTROL | HAS_DELETE_HORIZON | LOG_APPEND_TIME | TRANSACTIONAL
+
+
+def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bool) -> BatchHeader:
+    """The header of an acceptable batch; ApiError with Kafka's code for any other."""
+    size = len(batch)
+    if size < HEADER_SIZE:
+        raise _too_short(batch)
+    header = BatchHeader._make(unpack_header(batch))
+    if header.magic != 2:
+        raise _invalid(f"message format {header.magic} is no longer taken, only 2")
+    if header.batch_length + PREFIX_SIZE != size:
+        raise _wrong_length(header, size)
+    if size > config.max_message_bytes:
+        raise ApiError(ErrorCode.MESSAGE_TOO_LARGE, f"a batch of {size} bytes, {config.max_message_bytes} are allowed")
+    if crc32c(batch[CRC_START:]) != header.crc:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
+    attributes = header.attributes
+    if attributes & _FORBIDDEN:
+        raise _forbidden(attributes)
+    if (attributes & CODEC_MASK) >= ZSTD:
+        _check_codec(attributes & CODEC_MASK, zstd_allowed=zstd_allowed)
+    _check_counts(header, size)
+    if not config.log_append_time:
+        _check_times(header, config, now_ms)
+    if config.compact:
+        _check_keys(batch)
+    return header
+
+
+def _too_short(batch: memoryview) -> ApiError:
+    if not len(batch):
+        return _invalid("a Produce must hold one record batch per partition")
+    if len(batch) > MAGIC_POSITION and batch[MAGIC_POSITION] < 2:
+        return _invalid(f"message format {batch[MAGIC_POSITION]} is no longer taken, only 2")
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(batch)} bytes are too few for a record batch")
+
+
+def _wrong_length(header: BatchHeader, size: int) -> ApiError:
+    if HEADER_SIZE <= header.size < size:
+        return _invalid("a Produce must hold exactly one record batch per partition")
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes in {size} bytes")
+
+
+def _forbidden(attributes: int) -> ApiError:
+    if attributes & LOG_APPEND_TIME:
+        return ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set the append time")
+    if attributes & TRANSACTIONAL and not attributes & CONTROL:
+        return ApiError(ErrorCode.INVALID_TXN_STATE, "the producer has no transaction in this partition")
+    return _invalid("a producer cannot write control batches or delete horizons")
+
+
+def _check_codec(codec: int, *, zstd_allowed: bool) -> None:
+    if codec > ZSTD:
+        raise _invalid(f"compression codec {codec} is unknown")
+    if not zstd_allowed:
+        raise ApiError(ErrorCode.UNSUPPORTED_COMPRESSION_TYPE, "zstd needs Produce v7 or later")
+
+
+def _check_counts(header: BatchHeader, size: int) -> None:
+    count = header.record_count
+    if count <= 0 or header.last_offset_delta != count - 1:
+        raise _invalid(f"{count} records with a last offset delta of {header.last_offset_delta}")
+    if header.base_offset != 0:
+        raise _invalid(f"the base offset of a new batch is 0, not {header.base_offset}")
+    if not header.attributes & CODEC_MASK and count * RECORD_SIZE_MIN > size - HEADER_SIZE:
+        raise _invalid(f"{count} records do not fit into {size} bytes")
+    if header.producer_id >= 0 and (header.base_sequence < 0 or header.producer_epoch < 0):
+        raise _invalid(f"producer {header.producer_id} without a sequence number or an epoch")
+
+
+def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
+    """From the header alone: the first record's timestamp and the largest."""
+    latest = header.max_timestamp
+    if latest == NO_TIMESTAMP:
+        return
+    if latest < header.base_timestamp:
+        raise _bad_time(f"the largest timestamp {latest} is below the first, {header.base_timestamp}")
+    if latest - now_ms > config.timestamp_after_max_ms:
+        raise _bad_time(f"timestamp {latest} is more than {config.timestamp_after_max_ms} ms ahead")
+    if header.base_timestamp != NO_TIMESTAMP and now_ms - header.base_timestamp > config.timestamp_before_max_ms:
+        raise _bad_time(f"timestamp {header.base_timestamp} is more than {config.timestamp_before_max_ms} ms ago")
+
+
+def _check_keys(batch: memoryview) -> None:
+    """A compacted topic keeps the last value of each key, so each record needs one."""
+    try:
+        if any(record.key is None for record in read_records(batch)):
+            raise _invalid("a record of a compacted topic needs a key")
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+
+
+def _invalid(detail: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_RECORD, detail)
+
+
+def _bad_time(detail: str) -> ApiError:
+    return ApiError(ErrorCode.INVALID_TIMESTAMP, detail)

@@ -1,0 +1,120 @@
+"""A bounded set of open files: thousands of logs share a few hundred handles and maps."""
+
+from __future__ import annotations
+
+from lowwater.ports import Disk, File
+
+FILES_MAX = 512
+
+
+class OpenFile:
+    """A file that may be closed behind its user's back, unless pinned, and is opened again on use."""
+
+    __slots__ = ("_cache", "_file", "_is_doomed", "path", "pins", "recently_used", "view")
+
+    def __init__(self, cache: FileCache, path: str, file: File) -> None:
+        self._cache = cache
+        self._file: File | None = file
+        self.path = path
+        self.pins = 0
+        self._is_doomed = False
+        self.recently_used = True
+        self.view: memoryview | None = None
+
+    def file(self) -> File:
+        """The open file, for use within this turn; pin it to keep it longer."""
+        self.recently_used = True
+        if self._file is None:
+            self._file = self._cache.reopen(self)
+        return self._file
+
+    def mapped(self, size: int) -> memoryview:
+        """A read-only view of at least [0, size). The caller says that the file never shrinks below that."""
+        self.recently_used = True
+        if self.view is None or len(self.view) < size:
+            self.view = self.file().map(size)
+            self._cache.note_map(self)
+        return self.view
+
+    def pin(self) -> File:
+        """Keep the file open until `unpin`; for work in other threads."""
+        self.pins += 1
+        return self.file()
+
+    def unpin(self) -> None:
+        self.pins -= 1
+        if self._is_doomed:
+            self.doom()
+
+    def doom(self) -> None:
+        """Close for good, as soon as nobody needs it."""
+        self._is_doomed = True
+        if not self.pins:
+            self.close()
+
+    def close(self) -> None:
+        """Readers of a map keep it alive by themselves."""
+        self.view = None
+        if self._file is not None:
+            self._file.close()
+            self._file = None
+
+
+class FileCache:
+    """Closes what was not used lately (second chance) when more than `limit` files are open."""
+
+    __slots__ = ("_limit", "_maps", "_maps_max", "_open", "disk")
+
+    def __init__(self, disk: Disk, limit: int = FILES_MAX) -> None:
+        self.disk = disk
+        self._limit = max(limit, 8)
+        # A map holds a file handle of its own.
+        self._maps_max = self._limit // 4
+        self._open: dict[OpenFile, None] = {}
+        self._maps: dict[OpenFile, None] = {}
+
+    def open(self, path: str, *, create: bool = False) -> OpenFile:
+        self._make_room()
+        entry = OpenFile(self, path, self.disk.open(path, create=create))
+        self._open[entry] = None
+        return entry
+
+    def reopen(self, entry: OpenFile) -> File:
+        self._make_room()
+        file = self.disk.open(entry.path)
+        self._open[entry] = None
+        return file
+
+    def note_map(self, entry: OpenFile) -> None:
+        self._maps[entry] = None
+        if len(self._maps) > self._maps_max:
+            oldest = next(iter(self._maps))
+            del self._maps[oldest]
+            oldest.view = None
+
+    def forget(self, entry: OpenFile) -> None:
+        """Close the file for good, now or when the last pin goes."""
+        self._open.pop(entry, None)
+        self._maps.pop(entry, None)
+        entry.doom()
+
+    def close_all(self) -> None:
+        for entry in list(self._open):
+            self.forget(entry)
+
+    @property
+    def open_files(self) -> int:
+        return len(self._open)
+
+    def _make_room(self) -> None:
+        for _ in range(2 * len(self._open)):
+            if len(self._open) < self._limit:
+                return
+            entry = next(iter(self._open))
+            del self._open[entry]
+            if entry.pins or entry.recently_used:
+                entry.recently_used = False
+                self._open[entry] = None
+                continue
+            self._maps.pop(entry, None)
+            entry.close()

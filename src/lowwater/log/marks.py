@@ -1,0 +1,186 @@
+"""Facts about logs that must never be forgotten, in one journal for the whole data directory.
+
+- Starts of the broker: leader epochs count them, and the boot id tells a killed process from a machine that went down.
+- Offset ceilings: offsets below the ceiling may have been seen by a reader, so none of them is given out again.
+- Log starts: records below are deleted, also when their files come back after a power cut.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable
+from typing import Protocol, TypeAlias
+
+from lowwater.log.journal import Journal
+from lowwater.ports import Disk
+
+LogKey: TypeAlias = tuple[bytes, int]  # topic id, partition
+
+# A partition without a record has this ceiling, so that its first records need no fsync.
+CEILING_DEFAULT = 65_536
+CEILING_STEP_MAX = 1 << 24
+REWRITE_FROM = 256 * 1024
+
+_BOOT, _CEILING, _LOG_START = b"B", b"C", b"S"
+_BOOT_RECORD = struct.Struct(">cI")
+_MARK_RECORD = struct.Struct(">c16siq")
+
+
+class CeilingHolder(Protocol):
+    """A log, as far as ceilings go."""
+
+    @property
+    def key(self) -> LogKey: ...
+
+    @property
+    def next_offset(self) -> int: ...
+
+    def set_ceiling(self, ceiling: int) -> None: ...
+
+
+class CeilingTicket:
+    """Ceilings that were written and become usable once they are durable."""
+
+    __slots__ = ("_journal", "raised")
+
+    def __init__(self, journal: Journal, raised: list[tuple[CeilingHolder, int]]) -> None:
+        self._journal = journal
+        self.raised = raised
+
+    def run(self) -> None:
+        """The slow part; may run in another thread."""
+        self._journal.sync()
+
+
+class Marks:
+    """`boot_count` and `same_boot` are those of this start."""
+
+    __slots__ = ("_ceilings", "_journal", "_log_starts", "boot_count", "last_boot_id", "same_boot", "wanting")
+
+    def __init__(self, journal: Journal, records: Iterable[bytes]) -> None:
+        self._journal = journal
+        self._ceilings: dict[LogKey, int] = {}
+        self._log_starts: dict[LogKey, int] = {}
+        self.boot_count = 0
+        self.last_boot_id = ""
+        self.same_boot = False
+        self.wanting: dict[CeilingHolder, None] = {}
+        for record in records:
+            self._replay(record)
+
+    @classmethod
+    def open(cls, disk: Disk, path: str) -> Marks:
+        journal, records = Journal.open(disk, path)
+        # Every mark only ever grows, so those beyond a damaged one are as good as the others.
+        return cls(journal, [*records, *journal.beyond])
+
+    def _replay(self, record: bytes) -> None:
+        if record[:1] == _BOOT:
+            count = _BOOT_RECORD.unpack_from(record)[1]
+            if count >= self.boot_count:
+                self.boot_count = count
+                self.last_boot_id = record[_BOOT_RECORD.size :].decode()
+            return
+        kind, topic_id, partition, offset = _MARK_RECORD.unpack(record)
+        marks = self._ceilings if kind == _CEILING else self._log_starts
+        key = (topic_id, partition)
+        marks[key] = max(offset, marks.get(key, 0))
+
+    def begin_boot(self, boot_id: str, count_min: int) -> None:
+        """A new start; durable on return."""
+        self.same_boot = bool(boot_id) and boot_id == self.last_boot_id
+        self.boot_count = max(self.boot_count, count_min) + 1
+        self.last_boot_id = boot_id
+        record = self._boot_record()
+        if self._journal.size > REWRITE_FROM or self._journal.damage:
+            self._journal.rewrite([record, *self._mark_records()])
+            return
+        self._journal.append([record])
+        self._journal.sync()
+
+    # -- ceilings
+
+    def ceiling_of(self, key: LogKey) -> int:
+        return self._ceilings.get(key, CEILING_DEFAULT)
+
+    def begin_ceilings(self) -> CeilingTicket | None:
+        """Write higher ceilings for the logs that want them; None when none does."""
+        if not self.wanting:
+            return None
+        raised = [(log, log.next_offset + _step(log.next_offset)) for log in self.wanting]
+        self._journal.append([_MARK_RECORD.pack(_CEILING, *log.key, ceiling) for log, ceiling in raised])
+        self.wanting.clear()
+        return CeilingTicket(self._journal, raised)
+
+    def finish_ceilings(self, ticket: CeilingTicket, error: BaseException | None) -> None:
+        """The ticket ran. After a failed sync no ceiling rises any more: logs go on as far as the old ones reach."""
+        if error is not None:
+            return
+        for log, ceiling in ticket.raised:
+            self._ceilings[log.key] = max(ceiling, self._ceilings.get(log.key, 0))
+            log.set_ceiling(self._ceilings[log.key])
+
+    def raise_ceilings(self) -> None:
+        """All of it at once, blocking; StorageError when it fails."""
+        ticket = self.begin_ceilings()
+        if ticket is not None:
+            ticket.run()
+            self.finish_ceilings(ticket, None)
+
+    def reserve(self, log: CeilingHolder, end: int) -> None:
+        """Make `end` a usable end offset now, since an append needs it."""
+        ceiling = end + _step(end)
+        self._journal.append([_MARK_RECORD.pack(_CEILING, *log.key, ceiling)])
+        self._journal.sync()
+        self._ceilings[log.key] = ceiling
+        log.set_ceiling(ceiling)
+
+    # -- log starts
+
+    def log_start_of(self, key: LogKey) -> int:
+        return self._log_starts.get(key, 0)
+
+    def raise_log_starts(self, starts: Iterable[tuple[LogKey, int]]) -> None:
+        """Durable on return; StorageError when it fails, and then nothing may be deleted."""
+        raised = [(key, offset) for key, offset in starts if offset > self.log_start_of(key)]
+        if not raised:
+            return
+        self._journal.append([_MARK_RECORD.pack(_LOG_START, *key, offset) for key, offset in raised])
+        self._journal.sync()
+        self._log_starts.update(raised)
+
+    # -- housekeeping
+
+    def forget(self, topic_id: bytes) -> None:
+        """The topic is deleted; ids never come back."""
+        for marks in (self._ceilings, self._log_starts):
+            for key in [key for key in marks if key[0] == topic_id]:
+                del marks[key]
+
+    def topic_ids(self) -> set[bytes]:
+        return {key[0] for marks in (self._ceilings, self._log_starts) for key in marks}
+
+    def close(self) -> None:
+        self._journal.close()
+
+    @property
+    def failure(self) -> str | None:
+        return self._journal.failure
+
+    def _boot_record(self) -> bytes:
+        return _BOOT_RECORD.pack(_BOOT, self.boot_count) + self.last_boot_id.encode()
+
+    def _mark_records(self) -> Iterable[bytes]:
+        for kind, marks in ((_CEILING, self._ceilings), (_LOG_START, self._log_starts)):
+            for key, offset in marks.items():
+                yield _MARK_RECORD.pack(kind, *key, offset)
+
+
+def _step(offset: int) -> int:
+    """How far ahead of use a ceiling is set: more for logs that grow faster than an fsync returns."""
+    return max(CEILING_DEFAULT, min(offset // 4, CEILING_STEP_MAX))
+
+
+def raise_point(ceiling: int) -> int:
+    """Past this offset the ceiling should rise: about half of the last step is used."""
+    return ceiling - max(CEILING_DEFAULT, min(ceiling // 5, CEILING_STEP_MAX)) // 2

@@ -1,0 +1,502 @@
+"""The log of one partition: segments in order, what producers did, where epochs began.
+
+Everything runs in one thread, except `FlushTicket.run`, `Slice.warm` and the execution of a compaction.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from bisect import bisect_right
+from collections.abc import Callable
+from operator import attrgetter
+from typing import NamedTuple
+
+from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.log import lookup, retention
+from lowwater.log.admission import admit
+from lowwater.log.atomic_file import is_disk_full
+from lowwater.log.batches import DamagedBatchError
+from lowwater.log.checkpoint import LogEntry, SegmentEntry
+from lowwater.log.config import FOREVER, LogConfig
+from lowwater.log.epochs import LeaderEpochs
+from lowwater.log.flush import FlushTicket, run_tickets
+from lowwater.log.lookup import OffsetAtTime
+from lowwater.log.marks import LogKey, raise_point
+from lowwater.log.producers import Producer, Producers, SentBatch
+from lowwater.log.segment import Segment, ShortWriteError
+from lowwater.log.slices import Slice, empty_slice
+from lowwater.log.snapshots import drop_old_snapshots, write_snapshot
+from lowwater.log.state import LogState, Shared
+from lowwater.types import TopicPartition
+from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
+
+__all__ = ["Appended", "FlushTicket", "OffsetAtTime", "PartitionLog", "Slice", "run_tickets"]
+
+logger = logging.getLogger(__name__)
+
+_BASE_OFFSET = attrgetter("base_offset")
+
+
+class Appended(NamedTuple):
+    """Where a batch went. A duplicate has the place of the batch it repeats."""
+
+    base_offset: int
+    last_offset: int
+    log_append_time_ms: int
+    log_start: int
+    duplicate: bool
+
+
+class PartitionLog:
+    """Offsets in [log_start, log_end) are readable; the next batch gets `next_offset`."""
+
+    __slots__ = (
+        "_ceiling",
+        "_dirty",
+        "_epochs",
+        "_flushing",
+        "_load",
+        "_names_dirty",
+        "_producers",
+        "_raise_at",
+        "_resume_at",
+        "_segments",
+        "_shared",
+        "_stored",
+        "_topic_directory",
+        "config",
+        "flushed_end",
+        "key",
+        "leader_epoch",
+        "log_end",
+        "log_start",
+        "offline",
+        "size_bytes",
+        "topic_partition",
+    )
+
+    def __init__(
+        self,
+        shared: Shared,
+        topic_partition: TopicPartition,
+        key: LogKey,
+        topic_directory: str,
+        config: LogConfig,
+        leader_epoch: int,
+    ) -> None:
+        self._shared = shared
+        self.topic_partition = topic_partition
+        self.key = key
+        self._topic_directory = topic_directory
+        self.config = config
+        self.leader_epoch = leader_epoch
+        self.offline: str | None = None
+        self.log_start = self.log_end = self.flushed_end = self.size_bytes = 0
+        self._resume_at = 0
+        self._load: Callable[[PartitionLog, LogEntry], LogState] | None = None
+        self._stored: bytes | None = None
+        self._segments: list[Segment] = []
+        self._epochs = LeaderEpochs()
+        self._producers: Producers | None = None
+        self._dirty: list[Segment] = []
+        self._names_dirty = False
+        self._flushing: list[FlushTicket] = []
+        self.set_ceiling(shared.marks.ceiling_of(key))
+
+    # -- opening
+
+    def open_with(self, state: LogState) -> None:
+        """Take the state that the checkpoint or a recovery gives."""
+        self._load = self._stored = None
+        self._segments = state.segments
+        self._epochs = state.epochs
+        self._producers = state.producers if len(state.producers) else None
+        self.log_start, self.log_end, self.flushed_end = state.log_start, state.log_end, state.flushed_end
+        self._resume_at = state.resume_at
+        self._dirty = list(state.unsynced)
+        self._names_dirty = bool(state.unsynced)
+        self.size_bytes = sum(segment.size for segment in state.segments)
+
+    def open_later(self, stored: bytes, load: Callable[[PartitionLog, LogEntry], LogState]) -> None:
+        """`stored` is this log in the checkpoint: enough to answer for the ends; the rest is loaded on first use."""
+        entry = LogEntry.decode(stored)
+        self.log_start, self.log_end, self.flushed_end = entry.log_start, entry.log_end, entry.flushed_end
+        self._resume_at = entry.resume_at
+        self.size_bytes = sum(one.facts.size for one in entry.segments)
+        self._stored = stored
+        self._load = load
+
+    @property
+    def is_loaded(self) -> bool:
+        return self._load is None
+
+    def touch(self) -> None:
+        """Load what is still only in the checkpoint."""
+        if self._load is not None:
+            assert self._stored is not None
+            self.open_with(self._load(self, LogEntry.decode(self._stored)))
+
+    @property
+    def directory(self) -> str:
+        return f"{self._topic_directory}/{self.topic_partition.partition}"
+
+    @property
+    def segments(self) -> list[Segment]:
+        if self._load is not None:
+            self.touch()
+        return self._segments
+
+    @property
+    def epochs(self) -> LeaderEpochs:
+        if self._load is not None:
+            self.touch()
+        return self._epochs
+
+    @property
+    def next_offset(self) -> int:
+        """What the next batch gets."""
+        return max(self.log_end, self._resume_at)
+
+    @property
+    def last_stable(self) -> int:
+        """The first offset of an open transaction will bound this; without transactions it is the log end."""
+        return self.log_end
+
+    def set_ceiling(self, ceiling: int) -> None:
+        self._ceiling = ceiling
+        self._raise_at = raise_point(ceiling)
+
+    def failure(self) -> StorageError | None:
+        """Why this log is offline, or None."""
+        return None if self.offline is None else StorageError(f"{self.topic_partition} is offline: {self.offline}")
+
+    def _go_offline(self, why: str) -> StorageError:
+        logger.error("%s goes offline: %s", self.topic_partition, why)
+        self.offline = why
+        return StorageError(f"{self.topic_partition} is offline: {why}")
+
+    # -- appending
+
+    def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool = True) -> Appended:
+        """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error."""
+        if self.offline is not None:
+            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+        config = self.config
+        header = admit(batch, config, now_ms, zstd_allowed=zstd_allowed)
+        if self._load is not None:
+            self.touch()
+        if header.producer_id >= 0 and self._producers is not None:
+            repeated = self._producers.repeated(header)
+            if repeated is not None:
+                return self._answered_before(repeated)
+        base_offset = self.log_end if self.log_end >= self._resume_at else self._resume_at
+        last_offset = base_offset + header.last_offset_delta
+        max_timestamp = header.max_timestamp
+        if last_offset >= self._raise_at:
+            self._raise_ceiling(last_offset + 1)
+        if config.log_append_time:
+            set_log_append_time(batch, header.attributes, now_ms)
+            max_timestamp = now_ms
+        set_position(batch, base_offset, self.leader_epoch)
+        self._write(batch, base_offset, last_offset, max_timestamp, now_ms)
+        if header.producer_id >= 0:
+            self._note_producer(header, base_offset, max_timestamp, now_ms)
+        if self._epochs.last != self.leader_epoch:
+            self._epochs.note(self.leader_epoch, base_offset)
+        self.log_end = last_offset + 1
+        self.size_bytes += len(batch)
+        return Appended(base_offset, last_offset, now_ms if config.log_append_time else -1, self.log_start, False)
+
+    def _answered_before(self, sent: SentBatch) -> Appended:
+        return Appended(sent.base_offset, sent.last_offset, sent.log_append_time_ms, self.log_start, True)
+
+    def _note_producer(self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int) -> None:
+        if self._producers is None:
+            self._producers = Producers()
+        self._producers.note(header, base_offset, max_timestamp, now_ms, log_append_time=self.config.log_append_time)
+
+    def _raise_ceiling(self, end: int) -> None:
+        """Ask for a higher ceiling ahead of use; wait for it only when this append needs it."""
+        marks = self._shared.marks
+        if end <= self._ceiling:
+            marks.wanting[self] = None
+            self._raise_at = FOREVER if self._ceiling >= FOREVER else self._ceiling
+            return
+        try:
+            marks.reserve(self, end)
+        except StorageError as error:
+            if error.retriable:
+                raise
+            raise self._go_offline(str(error)) from error
+
+    def _write(self, batch: memoryview, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
+        config = self.config
+        segment = self._segments[-1] if self._segments else None
+        try:
+            if segment is None or not self._takes(segment, last_offset, len(batch), max_timestamp, now_ms):
+                segment = self._roll(base_offset, now_ms)
+            segment.append(batch, last_offset, max_timestamp, now_ms, config.index_interval_bytes)
+        except (OSError, ShortWriteError) as error:
+            raise self._write_failed(error) from error
+        if not self._dirty or self._dirty[-1] is not segment:
+            self._dirty.append(segment)
+
+    def _takes(self, segment: Segment, last_offset: int, size: int, max_timestamp: int, now_ms: int) -> bool:
+        """Whether the active segment takes the batch; Kafka's rules for rolling by size and by the records' time."""
+        if not segment.has_room_for(last_offset, size, self.config.segment_bytes):
+            return segment.size == 0
+        if segment.first_timestamp >= 0 and max_timestamp >= 0:
+            waited = max_timestamp - segment.first_timestamp
+        else:
+            waited = now_ms - segment.created_ms
+        return waited <= self.config.segment_ms and not segment.is_sealed
+
+    def _roll(self, base_offset: int, now_ms: int) -> Segment:
+        """Begin a new segment; the old one is sealed, and flushed with the next flush."""
+        directory = self.directory
+        if not self._segments and not self._shared.disk.exists(directory):
+            self._shared.disk.mkdir(self._topic_directory)
+            self._shared.disk.mkdir(directory)
+        segment = Segment.create(self._shared.files, directory, base_offset, now_ms)
+        if self._segments:
+            self._seal(self._segments[-1])
+            self._snapshot(base_offset)
+        self._segments.append(segment)
+        self._names_dirty = True
+        return segment
+
+    def _seal(self, segment: Segment) -> None:
+        if segment.is_sealed:
+            return
+        segment.is_sealed = True
+        try:
+            segment.release_reserve()
+            segment.write_sidecar()
+        except (OSError, StorageError) as error:
+            logger.warning("the index of %s was not saved, it will be rebuilt: %s", segment.path, error)
+
+    def _snapshot(self, offset: int) -> None:
+        if self._producers is None:
+            return
+        try:
+            write_snapshot(self._shared.disk, self.directory, offset, self._producers)
+            drop_old_snapshots(self._shared.disk, self.directory, self._shared.disk.listdir(self.directory), offset)
+        except (OSError, StorageError) as error:
+            logger.warning("the producer snapshot of %s was not saved: %s", self.topic_partition, error)
+
+    def _write_failed(self, error: OSError | ShortWriteError) -> StorageError:
+        """Cut back to the end before the write. A full disk may have room again later; anything else is final."""
+        retriable = isinstance(error, ShortWriteError) or is_disk_full(error)
+        try:
+            if self._segments:
+                self._segments[-1].cut_back()
+        except (OSError, StorageError) as second:
+            return self._go_offline(f"a failed write ({error}) could not be undone: {second}")
+        if not retriable:
+            return self._go_offline(f"writing failed: {error}")
+        return StorageError(f"{self.topic_partition} cannot be written now: {error}", retriable=True)
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> Slice:
+        """Stored bytes from the batch that holds `offset` on, whole batches before offset `upto`."""
+        if not self.log_start <= offset <= self.log_end:
+            self._check_range(offset)
+            return empty_slice()
+        if offset >= upto or self.log_start == self.log_end:
+            return empty_slice()
+        try:
+            return self._read(offset, max_bytes, upto, min_one)
+        except (OSError, DamagedBatchError) as error:
+            raise StorageError(f"{self.topic_partition} cannot be read at offset {offset}: {error}") from error
+
+    def _read(self, offset: int, max_bytes: int, upto: int, min_one: bool) -> Slice:
+        segment = self._segment_for(offset)
+        if segment is None:
+            return empty_slice()
+        end = segment.size if upto >= segment.next_offset else segment.end_position(upto)
+        return segment.read(offset, max_bytes, end, min_one=min_one)
+
+    def _segment_for(self, offset: int) -> Segment | None:
+        """The segment with the first batch that ends at or after `offset`."""
+        segments = self.segments
+        if segments and offset >= segments[-1].base_offset:
+            return segments[-1] if offset < segments[-1].next_offset else None
+        place = max(bisect_right(segments, offset, key=_BASE_OFFSET) - 1, 0)
+        return next((one for one in segments[place : place + 2] if one.next_offset > offset), None)
+
+    def _check_range(self, offset: int) -> None:
+        """Offsets up to the resume point may have been seen before a power cut: they wait, they are not refused."""
+        if self.log_end < offset <= self._resume_at:
+            return
+        raise ApiError(
+            ErrorCode.OFFSET_OUT_OF_RANGE,
+            f"offset {offset} of {self.topic_partition} is outside [{self.log_start}, {self.log_end}]",
+        )
+
+    # -- looking up
+
+    def offset_for_time(self, timestamp: int, *, upto: int) -> OffsetAtTime | None:
+        """The first record at or after `timestamp`, also when timestamps are out of order; None when there is none."""
+        return lookup.first_at_or_after(self, timestamp, upto)
+
+    def offset_of_max_timestamp(self, *, upto: int) -> OffsetAtTime | None:
+        """The first record with the largest timestamp."""
+        return lookup.with_max_timestamp(self, upto)
+
+    def segment_offsets(self, timestamp: int, max_count: int, now_ms: int) -> list[int]:
+        """What the old simple consumer asks for (ListOffsets v0): segment starts, the latest first."""
+        return lookup.segment_offsets(self, timestamp, max_count, now_ms)
+
+    def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
+        """(the largest epoch up to `epoch`, its end offset), or (-1, -1)."""
+        return self.epochs.end_offset(epoch, self.leader_epoch, self.next_offset, self.log_end)
+
+    def epoch_at(self, offset: int) -> int:
+        """The leader epoch of `offset`; the running one at the log end; -1 when nothing was written yet."""
+        return self.epochs.epoch_at(offset)
+
+    def producers(self) -> list[tuple[int, Producer]]:
+        """(producer id, state) of everyone remembered."""
+        self.touch()
+        return list(self._producers.items()) if self._producers is not None else []
+
+    @property
+    def producer_state(self) -> Producers:
+        return self._producers if self._producers is not None else Producers()
+
+    # -- durability
+
+    def begin_flush(self) -> FlushTicket | None:
+        """What to sync so that everything appended until now is durable; None when it is already."""
+        if self.flushed_end >= self.log_end:
+            return None
+        handles = {segment.handle: None for segment in self._dirty}
+        directories = self._directories() if self._names_dirty else []
+        for running in self._flushing:  # whoever finishes first must have synced everything below its end
+            handles.update(dict.fromkeys(running.handles))
+            directories += [one for one in running.directories if one not in directories]
+        ticket = FlushTicket(self.log_end, list(handles), directories)
+        self._dirty, self._names_dirty = [], False
+        self._flushing.append(ticket)
+        return ticket
+
+    def finish_flush(self, ticket: FlushTicket, error: BaseException | None) -> None:
+        """The ticket ran. An error is final: the kernel may have dropped what it could not write."""
+        ticket.release()
+        self._flushing.remove(ticket)
+        if error is not None:
+            self._go_offline(f"fsync failed: {error}")
+        elif self.offline is None:
+            self.flushed_end = max(self.flushed_end, ticket.end)
+
+    def flush(self) -> None:
+        """All of it at once, blocking; StorageError when it fails."""
+        ticket = self.begin_flush()
+        if ticket is None:
+            return
+        [error] = run_tickets(self._shared.disk, [ticket])
+        self.finish_flush(ticket, error)
+        if error is not None:
+            raise StorageError(f"{self.topic_partition} is offline: {self.offline}") from error
+
+    def _directories(self) -> list[str]:
+        root = self._topic_directory.rpartition("/")[0]
+        return [self.directory, self._topic_directory, root]
+
+    # -- housekeeping
+
+    def update_config(self, config: LogConfig) -> None:
+        self.config = config
+
+    def roll_if_due(self, now_ms: int) -> bool:
+        """Seal an active segment that is older than segment.ms; the next append begins a new one."""
+        if self.offline is not None or not self.segments:
+            return False
+        active = self.segments[-1]
+        if active.is_sealed or not active.size or now_ms - active.created_ms <= self.config.segment_ms:
+            return False
+        self._seal(active)
+        return True
+
+    def delete_before(self, offset: int) -> int:
+        """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
+        target = self.log_end if offset == -1 else offset
+        if not 0 <= target <= self.log_end:
+            raise ApiError(
+                ErrorCode.OFFSET_OUT_OF_RANGE,
+                f"offset {offset} of {self.topic_partition} is outside [{self.log_start}, {self.log_end}]",
+            )
+        if target > self.log_start:
+            self.advance_log_start(target)
+        return self.log_start
+
+    def apply_retention(self, now_ms: int) -> list[int]:
+        """Delete segments by age, by size, and those below the log start; return their base offsets."""
+        if self.offline is not None or (not self.is_loaded and not self._may_expire()):
+            return []
+        if self._producers is not None:
+            self._producers.expire(now_ms, self.config.producer_expiration_ms)
+        doomed = retention.expired(self, now_ms)
+        if not doomed:
+            return []
+        bases = [segment.base_offset for segment in doomed]
+        self.advance_log_start(max(self.log_start, doomed[-1].next_offset))
+        return bases
+
+    def _may_expire(self) -> bool:
+        return self.size_bytes > 0 and self.config.delete
+
+    def advance_log_start(self, offset: int) -> None:
+        """Make `offset` the durable log start, then remove the segments that end at or before it."""
+        self.touch()
+        try:
+            self._shared.marks.raise_log_starts([(self.key, offset)])
+        except StorageError as error:
+            if not error.retriable:
+                self._go_offline(str(error))
+            raise
+        self.log_start = max(self.log_start, offset)
+        self.epochs.drop_before(self.log_start)
+        self._drop_segments([one for one in self._segments if one.next_offset <= self.log_start])
+
+    def _drop_segments(self, doomed: list[Segment]) -> None:
+        self._segments = [one for one in self._segments if one not in doomed]
+        self._dirty = [one for one in self._dirty if one not in doomed]
+        for segment in doomed:
+            self.size_bytes -= segment.size
+            try:
+                segment.unlink()
+            except OSError as error:
+                logger.warning("%s could not be removed, the next start does it: %s", segment.path, error)
+
+    # -- closing
+
+    def entry(self) -> bytes:
+        """This log as the checkpoint keeps it."""
+        if not self.is_loaded:
+            assert self._stored is not None
+            return self._stored
+        all_durable = self.flushed_end >= self.log_end and self.offline is None
+        return LogEntry(
+            self.log_start,
+            self.log_end,
+            min(self.flushed_end, self.log_end),
+            self._resume_at,
+            [SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed) for one in self._segments],
+            list(self._epochs),
+            self.producer_state.encode() if all_durable else None,
+        ).encode()
+
+    def save(self) -> None:
+        """Leave indexes for the next start."""
+        for segment in self._segments[-1:]:
+            with contextlib.suppress(OSError, StorageError):
+                segment.release_reserve()
+                segment.write_sidecar()
+
+    def close(self) -> None:
+        """Close the files; the log is not used any more."""
+        for segment in self._segments:
+            segment.close()

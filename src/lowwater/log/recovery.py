@@ -1,0 +1,234 @@
+"""Finding out what a log holds after a stop that was not clean.
+
+Segments that were durable at the last checkpoint are believed. The others are scanned: the log ends before the first
+batch that is not whole, in order and true to its CRC. What lies behind it is cut off, and kept aside when there are
+good batches in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from lowwater.log.batches import DamagedBatchError, headers
+from lowwater.log.checkpoint import LogEntry
+from lowwater.log.epochs import LeaderEpochs
+from lowwater.log.producers import Producers
+from lowwater.log.quarantine import Quarantine, has_batches
+from lowwater.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
+from lowwater.log.snapshots import read_snapshot, replay, snapshot_offsets, snapshot_path
+from lowwater.log.state import LogState, Shared
+from lowwater.types import TopicPartition
+from lowwater.wire.records import CRC_START, BatchHeader
+
+logger = logging.getLogger(__name__)
+
+STEM_LENGTH = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Situation:
+    """What is known before looking at the files."""
+
+    topic_partition: TopicPartition
+    directory: str
+    entry: LogEntry  # the last checkpoint's; an empty one when there is none
+    log_start: int  # the durable mark
+    ceiling: int
+    power_cut: bool  # the page cache of the last run is gone, or may be
+    leader_epoch: int
+    interval: int
+    now_ms: int
+
+
+class Damage(NamedTuple):
+    """The first bad batch of a segment. Holds no view: the file is cut there."""
+
+    position: int
+    why: str
+    good_batches_follow: bool
+
+
+class Recovery:
+    """One log. `run` gives its state and leaves the directory in order, durably."""
+
+    def __init__(self, shared: Shared, situation: Situation) -> None:
+        self._shared = shared
+        self._disk = shared.disk
+        self._situation = situation
+        self._directory = situation.directory
+        self._entry = situation.entry
+        self._quarantine = Quarantine(shared.disk, situation.directory)
+        self._epochs = LeaderEpochs(situation.entry.epochs)
+        self._state = LogState(log_start=max(situation.log_start, situation.entry.log_start))
+        self._end: int | None = None
+        self._last_epoch = -1
+        self._names_changed = False
+        self._lost = False
+
+    def run(self) -> LogState:
+        names = self._disk.listdir(self._directory)
+        bases = sorted(int(name[:STEM_LENGTH]) for name in names if _is_log(name))
+        self._remove_strays(names, set(bases))
+        for place, base in enumerate(bases):
+            rest = bases[place + 1 :]
+            if rest and rest[0] <= self._state.log_start:
+                self._discard(base)
+            elif not self._take(base, rest):
+                self._set_aside(rest)
+                break
+        self._settle_ends()
+        self._state.producers = self._producers(snapshot_offsets(names))
+        if self._names_changed:
+            self._disk.sync_dir(self._directory)
+        return self._state
+
+    # -- segments
+
+    def _take(self, base: int, rest: list[int]) -> bool:
+        """Add the segment; False when the log ends in it, before its own end."""
+        segment = Segment(self._shared.files, self._directory, base, self._situation.now_ms)
+        size = segment.handle.file().size()
+        damage = None
+        if not self._believe(segment, size):
+            damage = self._scan(segment, size, rest[0] if rest else None)
+            if damage is not None:
+                self._cut(segment, damage)
+        if segment.size and segment.next_offset > self._state.log_start:
+            segment.is_sealed = bool(rest)
+            self._state.segments.append(segment)
+        else:
+            segment.close()
+            self._discard(base)
+        return damage is None
+
+    def _believe(self, segment: Segment, size: int) -> bool:
+        """Take a segment unseen: it was durable, and is as long as it was."""
+        for known in self._entry.segments:
+            if known.base_offset != segment.base_offset:
+                continue
+            if known.facts.size != size or known.facts.next_offset > self._entry.flushed_end:
+                return False
+            segment.take(known.facts)
+            segment.created_ms = known.created_ms
+            self._end = segment.next_offset
+            self._last_epoch = self._epochs.epoch_at(segment.next_offset - 1)
+            return True
+        return False
+
+    def _scan(self, segment: Segment, size: int, following: int | None) -> Damage | None:
+        """Walk over the batches up to the first bad one."""
+        segment.start_over()
+        segment.modified_ms = self._disk.modified_ms(segment.path)
+        self._state.unsynced.append(segment)
+        if self._end is None:
+            self._end = segment.base_offset
+        if not size:
+            return None
+        view = segment.handle.mapped(size)
+        try:
+            for position, header in headers(view, 0, size):
+                self._check(view, position, header, following)
+                prefix = bytes(view[position : position + CRC_START])
+                segment.note(prefix, header.last_offset, header.max_timestamp, header.size, self._situation.interval)
+                self._epochs.note(header.leader_epoch, header.base_offset)
+                self._last_epoch, self._end = header.leader_epoch, header.next_offset
+        except DamagedBatchError as error:
+            return Damage(error.position, error.why, has_batches(view, error.position, size))
+        return None
+
+    def _check(self, view: memoryview, position: int, header: BatchHeader, following: int | None) -> None:
+        """Batches lie back to back. A gap is only where a new epoch began at a ceiling, or where compaction was."""
+        offset, expected = header.base_offset, self._end or 0
+        if not self._last_epoch <= header.leader_epoch <= self._situation.leader_epoch:
+            raise DamagedBatchError(position, f"leader epoch {header.leader_epoch} after {self._last_epoch}")
+        if offset < expected or (following is not None and header.next_offset > following):
+            raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
+        if offset < self._entry.flushed_end:
+            return  # durable then: damage of its records is the reader's to find, and the batches behind it stay
+        if offset > expected and header.leader_epoch == self._last_epoch:
+            raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
+        if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
+            raise DamagedBatchError(position, "the batch does not match its CRC")
+
+    def _cut(self, segment: Segment, damage: Damage) -> None:
+        """End the segment at the first bad batch; keep the rest aside when it is worth something."""
+        segment.close()  # and its map with it: a mapped range is never cut
+        if damage.good_batches_follow or (self._end or 0) < self._entry.flushed_end:
+            kept = self._quarantine.keep_tail(segment.path, damage.position)
+            logger.error("%s: byte %d: %s; the rest is in %s", segment.path, damage.position, damage.why, kept)
+            self._lost = True
+        else:
+            logger.warning("%s: byte %d: %s; cut off", segment.path, damage.position, damage.why)
+        file = segment.handle.file()
+        file.truncate(damage.position)
+        file.sync()
+
+    def _set_aside(self, bases: list[int]) -> None:
+        """Segments behind the end of the log do not belong to it."""
+        for base in bases:
+            path = segment_path(self._directory, base)
+            logger.error("%s lies behind damaged batches; it is kept in %s", path, self._quarantine.keep_file(path))
+            self._discard(base)
+            self._lost = True
+
+    def _discard(self, base: int) -> None:
+        for suffix in SEGMENT_SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):
+                self._disk.unlink(segment_path(self._directory, base, suffix))
+        self._names_changed = True
+
+    def _remove_strays(self, names: list[str], bases: set[int]) -> None:
+        """Half-written files, and companions whose log is gone."""
+        for name in names:
+            stem, _, suffix = name.partition(".")
+            is_companion = "." + suffix in SEGMENT_SUFFIXES and stem.isdigit()
+            if name.endswith(".new") or (is_companion and int(stem) not in bases):
+                self._disk.unlink(f"{self._directory}/{name}")
+                self._names_changed = True
+
+    # -- what follows from them
+
+    def _settle_ends(self) -> None:
+        state, entry = self._state, self._entry
+        if state.segments:
+            state.log_end = max(state.log_start, state.segments[-1].next_offset)
+            state.log_start = max(state.log_start, state.segments[0].base_offset)
+        else:
+            state.log_end = state.log_start
+        if state.log_end < entry.flushed_end:
+            logger.error("%s: durable records from %d on are lost", self._situation.topic_partition, state.log_end)
+            self._lost = True
+        self._epochs.drop_from(state.log_end)
+        self._epochs.drop_before(state.log_start)
+        state.epochs = self._epochs
+        state.flushed_end = min(entry.flushed_end, state.log_end)
+        state.unsynced = [segment for segment in state.unsynced if segment in state.segments]
+        state.resume_at = max(entry.resume_at, entry.log_end, state.log_end)
+        if self._situation.power_cut or self._lost:
+            # Readers may have seen offsets up to the ceiling. A killed process, by contrast, loses nothing.
+            state.resume_at = max(state.resume_at, self._situation.ceiling)
+
+    def _producers(self, snapshots: list[int]) -> Producers:
+        """From the newest state that lies within the log, and the batches after it."""
+        log_end = self._state.log_end
+        producers, start = Producers(), self._state.log_start
+        if self._entry.producers is not None and self._entry.log_end <= log_end:
+            producers, start = Producers.decode(self._entry.producers), self._entry.log_end
+        for offset in snapshots:
+            if offset > log_end:
+                # It speaks of lost batches, and must not come back when the log has grown past it.
+                self._disk.unlink(snapshot_path(self._directory, offset))
+                self._names_changed = True
+            elif offset > start and (found := read_snapshot(self._disk, self._directory, offset)) is not None:
+                producers, start = found, offset
+        replay(producers, self._state.segments, start, log_end, self._situation.now_ms)
+        return producers
+
+
+def _is_log(name: str) -> bool:
+    return name.endswith(LOG_SUFFIX) and len(name) == STEM_LENGTH + len(LOG_SUFFIX) and name[:STEM_LENGTH].isdigit()

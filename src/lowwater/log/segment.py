@@ -1,0 +1,333 @@
+"""One segment: a `.log` file of batches back to back, with its sparse index beside it."""
+
+from __future__ import annotations
+
+import contextlib
+
+from lowwater.errors import StorageError
+from lowwater.log.batches import (
+    SPAN_SIZE,
+    DamagedBatchError,
+    find_offset,
+    headers,
+    last_boundary,
+    prefixes_sum,
+    span_at,
+)
+from lowwater.log.files import FileCache, OpenFile
+from lowwater.log.index import SegmentIndex
+from lowwater.log.sidecar import SIDECAR_SUFFIXES, SegmentFacts, read_sidecar, write_sidecar
+from lowwater.log.slices import Slice, empty_slice
+from lowwater.ports import File
+from lowwater.types import Buffer
+from lowwater.wire.records import CRC_START
+
+LOG_SUFFIX = ".log"
+SEGMENT_SUFFIXES = (LOG_SUFFIX, *SIDECAR_SUFFIXES, ".txnindex")
+INDEX_INTERVAL = 4096
+SMALL_READ = 64 * 1024
+HOT_TAIL = 32 * 1024 * 1024
+ALLOCATE_FROM = 1024 * 1024
+ALLOCATE_STEP_MAX = 64 * 1024 * 1024
+RELATIVE_MAX = (1 << 31) - 1
+
+
+def segment_path(directory: str, base_offset: int, suffix: str = LOG_SUFFIX) -> str:
+    return f"{directory}/{base_offset:020d}{suffix}"
+
+
+class Segment:
+    """Owned by one PartitionLog. Everything in [0, size) is whole batches and never changes."""
+
+    __slots__ = (
+        "_allocated",
+        "_files",
+        "_handle",
+        "_hot_from",
+        "_index",
+        "base_offset",
+        "created_ms",
+        "directory",
+        "first_timestamp",
+        "is_sealed",
+        "max_timestamp",
+        "max_timestamp_offset",
+        "modified_ms",
+        "next_offset",
+        "size",
+    )
+
+    def __init__(self, files: FileCache, directory: str, base_offset: int, created_ms: int) -> None:
+        self._files = files
+        self._handle: OpenFile | None = None
+        self._index: SegmentIndex | None = None
+        self._allocated = 0
+        self._hot_from = 0
+        self.directory = directory
+        self.base_offset = base_offset
+        self.next_offset = base_offset
+        self.size = 0
+        self.is_sealed = False
+        self.created_ms = created_ms
+        self.modified_ms = created_ms
+        self.first_timestamp = -1
+        self.max_timestamp = -1
+        self.max_timestamp_offset = base_offset
+
+    @classmethod
+    def create(cls, files: FileCache, directory: str, base_offset: int, now_ms: int) -> Segment:
+        """A new, empty file; its name is durable after a sync of the directory."""
+        segment = cls(files, directory, base_offset, now_ms)
+        segment._handle = files.open(segment.path, create=True)
+        if segment._handle.file().size():
+            segment._handle.file().truncate(0)  # left over from a create that failed halfway
+        segment._index = SegmentIndex()
+        return segment
+
+    @property
+    def path(self) -> str:
+        return segment_path(self.directory, self.base_offset)
+
+    @property
+    def handle(self) -> OpenFile:
+        if self._handle is None:
+            self._handle = self._files.open(self.path)
+            if self._handle.file().size() < self.size:
+                raise StorageError(f"{self.path} is shorter than the {self.size} bytes it had")
+        return self._handle
+
+    @property
+    def index(self) -> SegmentIndex:
+        """Loaded from the files beside the log, or rebuilt from the log."""
+        if self._index is None:
+            sidecar = read_sidecar(self._files.disk, self._stem)
+            if sidecar is not None and sidecar.facts.size == self.size:
+                self._index = sidecar.index
+            else:
+                self.rebuild_index()
+        assert self._index is not None
+        return self._index
+
+    @property
+    def _stem(self) -> str:
+        return segment_path(self.directory, self.base_offset, "")
+
+    @property
+    def facts(self) -> SegmentFacts:
+        return SegmentFacts(
+            self.size,
+            self.next_offset,
+            self.max_timestamp,
+            self.max_timestamp_offset,
+            self.first_timestamp,
+            self.modified_ms,
+        )
+
+    def take(self, facts: SegmentFacts) -> None:
+        """Believe what was known of this segment before."""
+        self.size, self.next_offset, self.max_timestamp, self.max_timestamp_offset = facts[:4]
+        self.first_timestamp, self.modified_ms = facts[4:]
+        self._hot_from = self.size
+
+    # -- writing
+
+    def append(self, batch: memoryview, last_offset: int, max_timestamp: int, now_ms: int, interval: int) -> None:
+        """Write `batch`, its place already set in it. OSError or ShortWriteError leaves the segment as it was."""
+        position = self.size
+        size = len(batch)
+        if position + size > self._allocated:
+            self._allocate(position, size)
+        written = self.handle.file().pwrite(batch, position)
+        if written != size:
+            raise ShortWriteError(written, size)
+        self.note(batch[:CRC_START], last_offset, max_timestamp, size, interval)
+        self.modified_ms = now_ms
+
+    def note(self, prefix: Buffer, last_offset: int, max_timestamp: int, size: int, interval: int) -> None:
+        """Take into account the batch that follows in the file."""
+        index = self.index
+        position = self.size
+        if max_timestamp > self.max_timestamp:
+            self.max_timestamp = max_timestamp
+            self.max_timestamp_offset = last_offset
+        if index.unindexed_bytes > interval:
+            index.add_entry(last_offset - self.base_offset, position)
+            index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+        if not position:
+            self.first_timestamp = max_timestamp
+        index.note_batch(prefix, size)
+        self.size = position + size
+        self.next_offset = last_offset + 1
+
+    def cut_back(self) -> None:
+        """Remove what a failed write left behind the end."""
+        self._allocated = 0
+        self.handle.file().truncate(self.size)
+
+    def _allocate(self, position: int, size: int) -> None:
+        """Reserve in growing steps; small logs take no more than they need."""
+        if position < ALLOCATE_FROM:
+            return
+        step = max(size, min(position, ALLOCATE_STEP_MAX))
+        self.handle.file().allocate(position, step)
+        self._allocated = position + step
+
+    def release_reserve(self) -> None:
+        """Give back what was reserved behind the end."""
+        if self._allocated > self.size:
+            self._allocated = 0
+            self.handle.file().truncate(self.size)
+
+    def has_room_for(self, last_offset: int, size: int, segment_bytes: int) -> bool:
+        return self.size + size <= segment_bytes and last_offset - self.base_offset <= RELATIVE_MAX
+
+    # -- reading
+
+    def read(self, offset: int, max_bytes: int, end: int, *, min_one: bool) -> Slice:
+        """Batches from the one that holds `offset`, or the next, within `max_bytes` and before position `end`."""
+        begin = self.index.position_before(offset - self.base_offset)
+        if begin >= end:
+            return empty_slice()
+        wanted = min(max_bytes, end - begin)
+        if not self._is_cached(begin, wanted):
+            return self._cold(offset, begin, max_bytes, end, min_one)
+        self.verify(begin, min(begin + wanted, end))
+        if wanted < SMALL_READ:
+            return _as_slice(_copy(self.handle.file(), offset, begin, max_bytes, end, min_one))
+        view = self.handle.mapped(end)
+        start = find_offset(view, begin, end, offset)
+        stop = self._stop(view, start, max_bytes, end, min_one)
+        return _as_slice(view[start:stop])
+
+    def _stop(self, view: memoryview, start: int, max_bytes: int, end: int, min_one: bool) -> int:
+        limit = start + max_bytes
+        if limit >= end:
+            return end
+        stop = last_boundary(view, max(start, self.index.boundary_before(limit)), limit, end)
+        return start + span_at(view, start)[2] if stop == start and min_one else stop
+
+    def _is_cached(self, begin: int, size: int) -> bool:
+        if begin >= max(self._hot_from, self.size - HOT_TAIL):
+            return True
+        return self.handle.file().is_cached(begin, max(size, 1))
+
+    def _cold(self, offset: int, begin: int, max_bytes: int, end: int, min_one: bool) -> Slice:
+        handle = self.handle
+        file = handle.pin()
+
+        def load() -> list[Buffer]:
+            try:
+                data = _copy(file, offset, begin, max_bytes, end, min_one)
+                self.verify(begin, begin + len(data))
+            except OSError as error:
+                raise StorageError(f"{self.path} cannot be read: {error}") from error
+            finally:
+                handle.unpin()
+            return [data] if len(data) else []
+
+        return Slice([], min(max_bytes, end - begin), load)
+
+    def verify(self, start: int, end: int) -> None:
+        """Compare what [start, end) touches with the sums of its intervals, once; StorageError on damage."""
+        index = self.index
+        if index.unverified is None:
+            return
+        for number, begin, stop in index.unverified_intervals(start, end):
+            stop = stop if stop >= 0 else self.size
+            try:
+                good = prefixes_sum(self.handle.mapped(self.size), begin, stop) == index.sum_of(number)
+            except DamagedBatchError:
+                good = False
+            if not good:
+                raise StorageError(f"{self.path} is damaged between bytes {begin} and {stop}")
+            index.unverified[number] = 0
+
+    def batch_at(self, position: int) -> memoryview:
+        """The whole batch at `position`."""
+        view = self.handle.mapped(self.size)
+        return view[position : position + span_at(view, position)[2]]
+
+    def end_position(self, upto: int) -> int:
+        """Where the first batch begins that holds `upto` or a later offset."""
+        if upto >= self.next_offset:
+            return self.size
+        view = self.handle.mapped(self.size)
+        begin = self.index.position_before(upto - self.base_offset)
+        return find_offset(view, begin, self.size, upto)
+
+    # -- files
+
+    def rebuild_index(self) -> None:
+        """Walk over all headers; StorageError when they do not lead to the end."""
+        end = self.size
+        self.start_over()
+        if not end:
+            return
+        view = self.handle.mapped(end)
+        try:
+            for position, header in headers(view, 0, end):
+                prefix = view[position : position + CRC_START]
+                self.note(prefix, header.last_offset, header.max_timestamp, header.size, INDEX_INTERVAL)
+        except DamagedBatchError as error:
+            self.size = end
+            self._index = None
+            raise StorageError(f"{self.path} is damaged {error}") from error
+
+    def start_over(self) -> None:
+        """Forget everything about the content; `note` brings it back batch by batch."""
+        self._index = SegmentIndex()
+        self.size = 0
+        self.next_offset = self.base_offset
+        self.max_timestamp = self.first_timestamp = -1
+        self.max_timestamp_offset = self.base_offset
+
+    def write_sidecar(self, *, is_durable: bool = False) -> None:
+        """Leave the index on disk for the next start; StorageError or OSError leaves none, which is no loss."""
+        write_sidecar(self._files.disk, self._stem, self.base_offset, self.facts, self.index, is_durable=is_durable)
+
+    def close(self) -> None:
+        """Close the file and drop the index; both come back on use."""
+        if self._handle is not None:
+            self._files.forget(self._handle)
+            self._handle = None
+
+    def unlink(self) -> None:
+        """Remove the files; readers of a map keep what they hold."""
+        self.close()
+        for suffix in SEGMENT_SUFFIXES:
+            with contextlib.suppress(FileNotFoundError):
+                self._files.disk.unlink(self._stem + suffix)
+
+
+class ShortWriteError(Exception):
+    """The disk took only a part."""
+
+    def __init__(self, written: int, size: int) -> None:
+        super().__init__(f"the disk took {written} of {size} bytes")
+
+
+def _copy(file: File, offset: int, begin: int, max_bytes: int, end: int, min_one: bool) -> memoryview:
+    """The read by pread: usually one call, more when large batches lie before the wanted one."""
+    chunk = file.pread(min(end - begin, SMALL_READ), begin)
+    position = 0
+    while True:
+        if len(chunk) - position < SPAN_SIZE:
+            chunk = file.pread(min(end - begin - position, SMALL_READ), begin + position)
+            begin, position = begin + position, 0
+        _, last_offset, size = span_at(chunk, position)
+        if last_offset >= offset:
+            break
+        position += size
+        if begin + position >= end:
+            return memoryview(b"")
+    if size > max_bytes and not min_one:
+        return memoryview(b"")
+    wanted = min(max(max_bytes, size), end - begin - position)
+    view = memoryview(chunk)[position : position + wanted]
+    if len(view) < wanted:
+        view = memoryview(file.pread(wanted, begin + position))
+    return view[: last_boundary(view, 0, wanted, wanted)]
+
+
+def _as_slice(view: memoryview) -> Slice:
+    return Slice([view], len(view)) if len(view) else empty_slice()

@@ -1,0 +1,81 @@
+"""The files beside a `.log`: Kafka's two indexes, and `.sums`, which vouches for all three.
+
+None of them is synced and none is needed: what is missing or damaged is rebuilt from the batches.
+"""
+
+from __future__ import annotations
+
+import struct
+from array import array
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from crc32c import crc32c
+
+from lowwater.log.atomic_file import read_sealed, sealed
+from lowwater.log.index import SegmentIndex
+from lowwater.ports import Disk
+
+SUMS_KIND = b"LWS1"
+INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUMS_SUFFIX = ".index", ".timeindex", ".sums"
+SIDECAR_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUMS_SUFFIX)
+_SUMS = struct.Struct(">qqqqqqBIIIII")
+
+
+class SegmentFacts(NamedTuple):
+    """What must be known of a segment without reading it."""
+
+    size: int
+    next_offset: int
+    max_timestamp: int
+    max_timestamp_offset: int
+    first_timestamp: int
+    modified_ms: int
+
+
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    facts: SegmentFacts
+    is_durable: bool  # the log was synced before this was written
+    index: SegmentIndex
+
+
+def write_sidecar(
+    disk: Disk, stem: str, base_offset: int, facts: SegmentFacts, index: SegmentIndex, *, is_durable: bool
+) -> None:
+    """`stem` is the path without its suffix."""
+    offset_file = index.offset_file()
+    time_file = index.time_file(facts.max_timestamp, facts.max_timestamp_offset - base_offset)
+    counts = (crc32c(offset_file), crc32c(time_file), index.chain, index.unindexed_bytes, len(index.sums))
+    sums = _SUMS.pack(*facts, is_durable, *counts) + index.sums.tobytes()
+    for suffix, content in zip(SIDECAR_SUFFIXES, (offset_file, time_file, sealed(SUMS_KIND, sums)), strict=True):
+        _write(disk, stem + suffix, content)
+
+
+def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
+    """None when a part is missing or does not fit the others."""
+    sums = read_sealed(disk, stem + SUMS_SUFFIX, SUMS_KIND)
+    if sums is None or len(sums) < _SUMS.size:
+        return None
+    *facts, is_durable, offset_crc, time_crc, chain, unindexed_bytes, count = _SUMS.unpack_from(sums)
+    try:
+        offset_file, time_file = disk.read(stem + INDEX_SUFFIX), disk.read(stem + TIME_INDEX_SUFFIX)
+    except OSError:
+        return None
+    if crc32c(offset_file) != offset_crc or crc32c(time_file) != time_crc or len(offset_file) != 8 * count:
+        return None
+    index = SegmentIndex.from_files(offset_file, time_file)
+    index.sums = array("I", sums[_SUMS.size :])
+    index.chain = chain
+    index.unindexed_bytes = unindexed_bytes
+    index.unverified = bytearray(b"\x01" * (count + 1))
+    return Sidecar(SegmentFacts(*facts), bool(is_durable), index)
+
+
+def _write(disk: Disk, path: str, content: bytes) -> None:
+    file = disk.open(path, create=True)
+    try:
+        file.truncate(0)
+        file.pwrite(content, 0)
+    finally:
+        file.close()
