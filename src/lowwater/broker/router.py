@@ -104,7 +104,8 @@ class Route:
     def reply(self, response: Any, correlation_id: int) -> Reply:
         header = response_header(correlation_id, self.api.key, self.version)
         if self._encode_parts is None:
-            body = self._encode(response)
+            # A handler that keeps encoded answers returns them as they are.
+            body = response if isinstance(response, bytes) else self._encode(response)
             return [_SIZE.pack(len(header) + len(body)) + header + body]
         parts = self._encode_parts(response)
         size = len(header) + sum(map(len, parts))
@@ -191,9 +192,7 @@ class Router:
                 return answer
         return self.serve(route, request, context)
 
-    def _later(
-        self, route: Route, request: Any, response: Pending[Any], correlation_id: int
-    ) -> Pending[Reply | None]:
+    def _later(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> Pending[Reply | None]:
         reply: Pending[Reply | None] = Pending()
         reply.on_abandon = response.abandon
 
@@ -219,5 +218,3 @@ def _settled(pending: Pending[Any], api: Api, request: Any) -> Any:
         return pending.result()
     except ApiError as error:
         return refuse(api, request, error)
-
-

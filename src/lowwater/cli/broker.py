@@ -10,7 +10,7 @@ from pathlib import Path
 
 import click
 
-from lowwater.config import BrokerConfig, help_text
+from lowwater.config import BrokerConfig
 from lowwater.errors import ConfigError
 
 logger = logging.getLogger("lowwater")
@@ -18,6 +18,8 @@ logger = logging.getLogger("lowwater")
 
 def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
+        from lowwater.config.reference import help_text
+
         click.echo(help_text())
         ctx.exit()
 
@@ -32,8 +34,12 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 9092]")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
-@click.option("--config", "config_file", type=click.Path(dir_okay=False), metavar="FILE", help="Settings, as name=value.")
-@click.option("--set", "settings", multiple=True, metavar="KEY=VALUE", help="One setting; wins over the file. Repeatable.")
+@click.option(
+    "--config", "config_file", type=click.Path(dir_okay=False), metavar="FILE", help="Settings, as name=value."
+)
+@click.option(
+    "--set", "settings", multiple=True, metavar="KEY=VALUE", help="One setting; wins over the file. Repeatable."
+)
 @click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
@@ -42,11 +48,20 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="How much is logged to stderr.",
 )
 @click.option(
-    "--help-config", is_flag=True, is_eager=True, expose_value=False, callback=_print_settings,
+    "--help-config",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_print_settings,
     help="Print every setting with its default, and exit.",
 )
 def command(
-    data_dir: str, port: int | None, host: str | None, config_file: str | None, settings: tuple[str, ...], log_level: str
+    data_dir: str,
+    port: int | None,
+    host: str | None,
+    config_file: str | None,
+    settings: tuple[str, ...],
+    log_level: str,
 ) -> None:
     """Run a broker that real Kafka clients can use.
 
@@ -62,9 +77,8 @@ def command(
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
     config = BrokerConfig.load(_read(config_file), _overrides(settings))
-    listen_host, listen_port = config.listen_address()
     try:
-        _run(config, data_dir, host or listen_host, listen_port if port is None else port)
+        _run(config, data_dir, host, port)
     except OSError as error:
         raise ConfigError(f"cannot start: {error}") from error
 
@@ -88,7 +102,7 @@ def _overrides(settings: tuple[str, ...]) -> dict[str, str]:
     return overrides
 
 
-def _run(config: BrokerConfig, data_dir: str, host: str, port: int) -> None:
+def _run(config: BrokerConfig, data_dir: str, host: str | None, port: int | None) -> None:
     try:
         import uvloop
     except ImportError:
@@ -97,15 +111,16 @@ def _run(config: BrokerConfig, data_dir: str, host: str, port: int) -> None:
         uvloop.run(_serve(config, data_dir, host, port))
 
 
-async def _serve(config: BrokerConfig, data_dir: str, host: str, port: int) -> None:
-    from lowwater.server.node import Node
+async def _serve(config: BrokerConfig, data_dir: str, host: str | None, port: int | None) -> None:
+    from lowwater.server.node import Node, listen_address
 
+    listen = listen_address(config)
     node = Node(config, data_dir)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await node.start(host, port)
+    await node.start(host or listen.host, listen.port if port is None else port)
     print(f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}", flush=True)
     await stop.wait()
     logger.info("stopping")

@@ -420,6 +420,13 @@ class PartitionLog:
         self._seal(active)
         return True
 
+    def start_at(self, offset: int) -> None:
+        """Let a log that was never written begin at `offset` instead of 0."""
+        assert not self.segments and not self.next_offset, "only for a log without any history"
+        if offset:
+            self.log_end = self.flushed_end = offset
+            self.advance_log_start(offset)
+
     def delete_before(self, offset: int) -> int:
         """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
         target = self.log_end if offset == -1 else offset

@@ -164,6 +164,10 @@ class LogStore:
 
     # -- ceilings
 
+    @property
+    def wants_ceilings(self) -> bool:
+        return bool(self._marks.wanting)
+
     def begin_ceilings(self) -> CeilingTicket | None:
         """Write the ceilings that logs want; `ticket.run()` elsewhere, then `finish_ceilings`."""
         return self._marks.begin_ceilings()

@@ -11,7 +11,7 @@ import asyncio
 import logging
 from collections import deque
 from struct import Struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import Peer, Reply, Router, Waits
@@ -68,12 +68,11 @@ class Connection(asyncio.BufferedProtocol):
     # ---- the transport's side
 
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
-        assert isinstance(transport, asyncio.Transport)
-        self.transport = transport
+        self.transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         address = transport.get_extra_info("peername")
         self.peer = Peer(address[0] if address else "", self._listener.name)
         self.last_active_ms = self._listener.now_ms()
-        transport.set_write_buffer_limits(high=self._listener.write_bytes_high)
+        self.transport.set_write_buffer_limits(high=self._listener.write_bytes_high)
         self._listener.connected(self)
 
     def connection_lost(self, error: Exception | None) -> None:

@@ -7,7 +7,7 @@ import logging
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
 from lowwater.broker.router import Router
-from lowwater.config import BrokerConfig
+from lowwater.config import BrokerConfig, parse_listener
 from lowwater.ports import Clock, Disk, Ids
 from lowwater.server.listener import Listener, ListenerLimits
 from lowwater.server.loop import LoopScheduler, ThreadOffload
@@ -40,30 +40,57 @@ class Node:
         self.endpoint = Endpoint("", 0)
 
     async def start(self, host: str, port: int) -> None:
+        """Recover, then listen. OSError when the address cannot be had, StorageError when the directory cannot."""
         self.broker.open()
         try:
             bound = await self._listener.start(host, port)
         except OSError:
             self.broker.close()
+            self._offload.close()
             raise
         self.endpoint = Endpoint(host, bound)
         self.broker.advertised = advertised(self.broker.config, self.endpoint)
 
     async def stop(self) -> None:
         """Answer nobody any more, then flush and leave the clean marker."""
-        await self._listener.close()
-        await self._settle()
+        await self._quiesce()
         self.broker.close()
-        self._offload.close()
 
     async def abandon(self) -> None:
         """End like a killed process: nothing is flushed, no clean marker is written."""
-        await self._listener.close()
-        await self._settle()
-        self._offload.close()
+        await self._quiesce()
         self.broker.abandon()
 
-    async def _settle(self) -> None:
-        """Wait for fsyncs under way: their files must not be closed under them."""
-        while self.broker.commits.busy:
-            await asyncio.sleep(0.001)
+    async def _quiesce(self) -> None:
+        await self._listener.close()
+        self.broker.stop_housekeeping()
+        # Work under way holds files that must not be closed under it; its callbacks need turns of this loop.
+        await self._offload.drained()
+        self._offload.close()
+
+
+def listen_address(config: BrokerConfig) -> Endpoint:
+    """Where `listeners` says to listen."""
+    address = parse_listener(config.list("listeners")[0])
+    return Endpoint(address.host or "0.0.0.0", address.port)
+
+
+def advertised(config: BrokerConfig, listening: Endpoint) -> Endpoint:
+    """What clients are told to connect to: `advertised.listeners`, or where we listen."""
+    told = config.list("advertised.listeners")
+    if told:
+        address = parse_listener(told[0])
+        return Endpoint(address.host or listening.host, address.port or listening.port)
+    host = "127.0.0.1" if listening.host in ("", "0.0.0.0") else "::1" if listening.host == "::" else listening.host
+    return Endpoint(host, listening.port)
+
+
+def _limits(config: BrokerConfig) -> ListenerLimits:
+    return ListenerLimits(
+        frame_bytes_max=config.int("socket.request.max.bytes"),
+        unparsed_bytes_max=config.int("connection.queued.max.bytes"),
+        write_bytes_high=config.int("connection.write.buffer.bytes"),
+        connections_max=config.int("max.connections"),
+        connections_per_host_max=config.int("max.connections.per.ip"),
+        idle_ms_max=config.int("connections.max.idle.ms"),
+    )

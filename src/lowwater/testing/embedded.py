@@ -1,7 +1,7 @@
 """A real broker for tests: in a thread of this process, or in a process of its own that can be killed.
 
-    with Broker() as broker:
-        Producer({"bootstrap.servers": broker.bootstrap})
+with Broker() as broker:
+    Producer({"bootstrap.servers": broker.bootstrap})
 """
 
 from __future__ import annotations
@@ -169,7 +169,9 @@ class _InThread:
             raise LowwaterError("the broker is running already")
         ready = threading.Event()
         self._clean, self._failure = True, None
-        self._thread = threading.Thread(target=self._run, args=(data_dir, port, ready), name="lowwater-broker", daemon=True)
+        self._thread = threading.Thread(
+            target=self._run, args=(data_dir, port, ready), name="lowwater-broker", daemon=True
+        )
         self._thread.start()
         ready.wait(START_TIMEOUT_S)
         if self._failure is not None:
@@ -293,4 +295,3 @@ class _InProcess:
             if self._log is not None:
                 self._log.close()
                 self._log = None
-

@@ -1,8 +1,8 @@
 """Make a broker misbehave on purpose, one API at a time.
 
-    broker.faults.fail("Fetch", ErrorCode.NOT_LEADER_OR_FOLLOWER, times=2)
-    broker.faults.delay("Produce", 500)
-    broker.faults.drop("Metadata")
+broker.faults.fail("Fetch", ErrorCode.NOT_LEADER_OR_FOLLOWER, times=2)
+broker.faults.delay("Produce", 500)
+broker.faults.drop("Metadata")
 """
 
 from __future__ import annotations

@@ -19,8 +19,22 @@ def key_and_value(partition: int) -> Generator:
     """Records that say where they are: `key-0-17`, `value-0-17`, a millisecond apart."""
 
     def generate(offset: int) -> Record:
-        return Record(
-            key=f"key-{partition}-{offset}".encode(), value=f"value-{partition}-{offset}".encode(), timestamp=offset
-        )
+        key, value = f"key-{partition}-{offset}", f"value-{partition}-{offset}"
+        return Record(offset, timestamp=offset, key=key.encode(), value=value.encode())
 
     return generate
+
+
+def fill(broker: Broker, topic: str, partition: int, first: int, end: int, generate: Generator | None) -> None:
+    """Make an empty partition span [first, end)."""
+    if not 0 <= first <= end:
+        raise ValueError(f"a partition spans [first, next) with 0 <= first <= next, not [{first}, {end})")
+    target = broker.partition(topic, partition)
+    target.log.start_at(first)
+    make = generate or key_and_value(partition)
+    now_ms = broker.clock.now_ms()
+    for begin in range(first, end, RECORDS_PER_BATCH):
+        records = [
+            make(offset)._replace(offset=offset - begin) for offset in range(begin, min(begin + RECORDS_PER_BATCH, end))
+        ]
+        target.append(memoryview(build_batch(records)), now_ms, zstd_allowed=True)

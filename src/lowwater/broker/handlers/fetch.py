@@ -30,9 +30,7 @@ READ_COMMITTED = 1
 
 
 @handles(FetchRequest)
-def fetch(
-    broker: Broker, request: FetchRequest, context: RequestContext
-) -> FetchResponse | Pending[FetchResponse]:
+def fetch(broker: Broker, request: FetchRequest, context: RequestContext) -> FetchResponse | Pending[FetchResponse]:
     by_id = context.api_version >= TOPIC_IDS_SINCE
     try:
         plan = broker.fetch_sessions.plan(
@@ -128,7 +126,9 @@ class FetchJob:
                 data = self._read_one(wanted)
             except ApiError as error:
                 self._failed = True
-                data = PartitionData(partition_index=wanted.partition, error_code=error.code, high_watermark=-1, records=b"")
+                data = PartitionData(
+                    partition_index=wanted.partition, error_code=error.code, high_watermark=-1, records=b""
+                )
             except StorageError:
                 self._failed = True
                 data = PartitionData(

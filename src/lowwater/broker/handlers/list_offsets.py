@@ -87,7 +87,9 @@ def _answer_one(
 def _find(log: PartitionLog, timestamp: int, isolation_level: int, version: int) -> tuple[int, int, int]:
     """(offset, timestamp, leader epoch), -1 where there is none."""
     if timestamp < 0 and version < SINCE.get(timestamp, 1):
-        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} needs a newer ListOffsets than v{version}")
+        raise ApiError(
+            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} needs a newer ListOffsets than v{version}"
+        )
     end = log.last_stable if isolation_level == READ_COMMITTED else log.log_end
     if timestamp == LATEST:
         return end, -1, log.epoch_at(end)
@@ -95,7 +97,11 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int, version: int)
         return log.log_start, -1, log.epoch_at(log.log_start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    found = log.offset_of_max_timestamp(upto=end) if timestamp == MAX_TIMESTAMP else log.offset_for_time(timestamp, upto=end)
+    found = (
+        log.offset_of_max_timestamp(upto=end)
+        if timestamp == MAX_TIMESTAMP
+        else log.offset_for_time(timestamp, upto=end)
+    )
     if found is None:
         return -1, -1, -1
     return found.offset, found.timestamp, found.leader_epoch

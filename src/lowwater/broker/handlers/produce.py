@@ -35,6 +35,7 @@ def produce(
 ) -> ProduceResponse | Pending[ProduceResponse | None] | None:
     job = ProduceJob(broker, request, context)
     job.append_all()
+    broker.appended()
     if request.acks == NO_REPLY:
         if job.failed:
             # The client cannot be told otherwise that its records were not taken.
@@ -50,7 +51,17 @@ def produce(
 class ProduceJob:
     """One Produce request: every partition is appended or refused by itself."""
 
-    __slots__ = ("_acks", "_broker", "_by_id", "_now_ms", "_request", "_zstd_allowed", "failed", "response", "unflushed")
+    __slots__ = (
+        "_acks",
+        "_broker",
+        "_by_id",
+        "_now_ms",
+        "_request",
+        "_zstd_allowed",
+        "failed",
+        "response",
+        "unflushed",
+    )
 
     def __init__(self, broker: Broker, request: ProduceRequest, context: RequestContext) -> None:
         self._broker = broker

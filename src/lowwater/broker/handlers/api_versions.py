@@ -1,0 +1,75 @@
+"""ApiVersions v0-4: what is served, from the router's table, and the levels of the cluster's features.
+
+v3 adds features and asks for the client's name; a feature whose lowest level is 0 is only told since v4, which fixed how
+clients read it. A version that is not served is answered as v0 with UNSUPPORTED_VERSION and the versions of this API alone.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING, NamedTuple
+
+from lowwater.broker.router import RequestContext, advertised_versions, handles
+from lowwater.errors import ApiError, ErrorCode
+from lowwater.wire.messages.api_versions import (
+    ApiVersion,
+    ApiVersionsRequest,
+    ApiVersionsResponse,
+    FinalizedFeatureKey,
+    SupportedFeatureKey,
+)
+
+if TYPE_CHECKING:
+    from lowwater.broker.broker import Broker
+
+API_VERSIONS = 18
+CLIENT_NAMED_SINCE = 3
+LEVEL_0_TOLD_SINCE = 4
+
+_CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
+
+
+class Feature(NamedTuple):
+    """Levels [lowest, highest] are supported, `level` is in force."""
+
+    name: str
+    lowest: int
+    highest: int
+    level: int
+
+
+FEATURES = (Feature("metadata.version", 7, 30, 30),)
+
+
+@handles(ApiVersionsRequest)
+def api_versions(broker: Broker, request: ApiVersionsRequest | None, context: RequestContext) -> ApiVersionsResponse:
+    if request is None:
+        return ApiVersionsResponse(api_keys=[one for one in _served() if one.api_key == API_VERSIONS])
+    if context.api_version >= CLIENT_NAMED_SINCE:
+        _check_client(request)
+    return ApiVersionsResponse(
+        api_keys=_served(),
+        supported_features=[
+            SupportedFeatureKey(name=feature.name, min_version=feature.lowest, max_version=feature.highest)
+            for feature in FEATURES
+            if feature.lowest > 0 or context.api_version >= LEVEL_0_TOLD_SINCE
+        ],
+        finalized_features_epoch=broker.topics.version,
+        finalized_features=[
+            FinalizedFeatureKey(name=feature.name, max_version_level=feature.level, min_version_level=feature.level)
+            for feature in FEATURES
+        ],
+    )
+
+
+def _served() -> list[ApiVersion]:
+    return [
+        ApiVersion(api_key=key, min_version=lowest, max_version=highest)
+        for key, lowest, highest in advertised_versions()
+    ]
+
+
+def _check_client(request: ApiVersionsRequest) -> None:
+    for text in (request.client_software_name, request.client_software_version):
+        if not _CLIENT_NAME.fullmatch(text):
+            raise ApiError(ErrorCode.INVALID_REQUEST, f"{text!r} is not the name or version of a client")

@@ -1,0 +1,102 @@
+"""What a broker does without being asked: roll, retain, compact, raise ceilings, checkpoint."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lowwater.errors import StorageError
+from lowwater.log.partition_log import PartitionLog
+from lowwater.ports import Timer
+
+if TYPE_CHECKING:
+    from lowwater.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
+
+CHECKPOINT_EVERY_MS = 60_000
+LOGS_PER_TURN = 50
+
+
+class Housekeeping:
+    """Each task runs again after its interval; a long one is cut into turns, so that requests are not held up."""
+
+    def __init__(self, broker: Broker) -> None:
+        self._broker = broker
+        self._timers: dict[str, Timer] = {}
+        self._stopped = False
+        self._raising = False
+        self._sweeping = False
+
+    def start(self) -> None:
+        self._repeat("retention", self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
+        self._repeat("checkpoint", CHECKPOINT_EVERY_MS, self._broker.store.checkpoint)
+
+    def stop(self) -> None:
+        self._stopped = True
+        for timer in self._timers.values():
+            timer.cancel()
+        self._timers.clear()
+
+    def _repeat(self, name: str, every_ms: int, task: Callable[[], None]) -> None:
+        def again() -> None:
+            try:
+                task()
+            except StorageError as error:
+                logger.error("%s failed and is tried again later: %s", name, error)
+            if not self._stopped:
+                self._repeat(name, every_ms, task)
+
+        self._timers[name] = self._broker.scheduler.call_later(every_ms, again)
+
+    # ---- ceilings
+
+    def raise_ceilings(self) -> None:
+        """Logs came near their offset ceilings: write higher ones and sync them off the loop."""
+        if self._raising or self._stopped:
+            return
+        store = self._broker.store
+        ticket = store.begin_ceilings()
+        if ticket is None:
+            return
+        self._raising = True
+
+        def done(_: None, error: BaseException | None) -> None:
+            self._raising = False
+            store.finish_ceilings(ticket, error)
+
+        self._broker.submit(ticket.run, done)
+
+    # ---- rolling and retention
+
+    def sweep_logs(self) -> None:
+        if not self._sweeping:
+            self._sweeping = True
+            self._sweep_some(self._logs())
+
+    def _logs(self) -> Iterator[PartitionLog]:
+        for topic in list(self._broker.topics):
+            for index in range(topic.partition_count):
+                yield topic.partition(index).log
+
+    def _sweep_some(self, logs: Iterator[PartitionLog]) -> None:
+        some = list(islice(logs, LOGS_PER_TURN))
+        if not some or self._stopped:
+            self._sweeping = False
+            return
+        for log in some:
+            self._sweep(log)
+        self._broker.scheduler.call_soon(lambda: self._sweep_some(logs))
+
+    def _sweep(self, log: PartitionLog) -> None:
+        now_ms = self._broker.clock.now_ms()
+        try:
+            log.roll_if_due(now_ms)
+            deleted = log.apply_retention(now_ms)
+        except StorageError as error:
+            logger.error("retention of %s failed and is tried again later: %s", log.topic_partition, error)
+            return
+        if deleted:
+            logger.info("retention removed %d segments of %s", len(deleted), log.topic_partition)

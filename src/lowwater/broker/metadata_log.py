@@ -1,0 +1,62 @@
+"""The durable log of metadata records: `<data>/metadata/log`."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+
+from lowwater.broker.metadata_records import Record, decode, encode
+from lowwater.errors import StorageError
+from lowwater.log.journal import Journal
+from lowwater.ports import Disk
+
+logger = logging.getLogger(__name__)
+
+DIRECTORY = "metadata"
+FILE = "log"
+
+
+class MetadataLog:
+    """`commit` is blocking and for one thread at a time. After a failed sync nothing more is written."""
+
+    def __init__(self, journal: Journal, records: int) -> None:
+        self._journal = journal
+        self.records = records
+        self.failed: str | None = None
+
+    @classmethod
+    def open(cls, disk: Disk, data_dir: str) -> tuple[MetadataLog, list[Record]]:
+        """The log, created if missing, and every record in it."""
+        path = f"{data_dir}/{DIRECTORY}"
+        if not disk.exists(path):
+            disk.mkdir(path)
+            disk.sync_dir(data_dir)
+        journal, payloads = Journal.open(disk, f"{path}/{FILE}")
+        if journal.damage is not None:
+            # Each record stands for itself: those beyond the damage still hold, and the file is put in order again.
+            payloads = [*payloads, *journal.beyond]
+            logger.error(
+                "the metadata log was damaged: topics or settings may be missing. No topic's data is deleted for that."
+            )
+            journal.rewrite(payloads)
+        return cls(journal, len(payloads)), [decode(payload) for payload in payloads]
+
+    def commit(self, records: Sequence[Record]) -> None:
+        """Return when the records are durable; StorageError when they are not written, or nobody can say."""
+        if self.failed is not None:
+            raise StorageError(f"metadata cannot be changed until a restart: {self.failed}")
+        self._journal.append(map(encode, records))
+        try:
+            self._journal.sync()
+        except OSError as error:
+            self.failed = f"{self._journal.path} could not be synced: {error}"
+            raise StorageError(self.failed) from error
+        self.records += len(records)
+
+    def rewrite(self, records: Sequence[Record]) -> None:
+        """Replace everything by `records`, atomically."""
+        self._journal.rewrite(map(encode, records))
+        self.records = len(records)
+
+    def close(self) -> None:
+        self._journal.close()
