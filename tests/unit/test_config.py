@@ -119,7 +119,7 @@ def test_values_come_out_typed() -> None:
     assert loaded.str("log.flush.policy") == "acks"
     assert loaded.maybe_str("broker.rack") is None
     assert loaded.maybe_int("log.retention.ms") is None
-    assert loaded.maybe_list("advertised.listeners") is None
+    assert loaded.list("advertised.listeners") == ()
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,7 @@ class Topics:
         self.cluster_id = ""
         self.version = 0
         self.answers = AnswerCache()
-        self.on_change: list[Callable[[Record], None]] = []
+        self.on_deleted: list[Callable[[Topic], None]] = []
         self._apply: dict[type[Record], Callable[[Any], None]] = {
             ClusterNamed: self._apply_cluster,
             TopicCreated: self._apply_created,
@@ -180,8 +180,6 @@ class Topics:
         self.version += 1
         self._apply[type(record)](record)
         self.answers.clear()
-        for listener in self.on_change:
-            listener(record)
 
     def _apply_cluster(self, record: ClusterNamed) -> None:
         self.cluster_id = record.cluster_id
@@ -207,6 +205,8 @@ class Topics:
             self._by_flat_name[flat].discard(topic.name)
             if not self._by_flat_name[flat]:
                 del self._by_flat_name[flat]
+        for listener in self.on_deleted:
+            listener(topic)
 
     def _apply_partitions(self, record: PartitionsAdded) -> None:
         if (topic := self._by_id.get(record.topic_id)) is not None:
@@ -232,6 +232,10 @@ class Topics:
 
     def _apply_producer_ids(self, record: ProducerIdsReserved) -> None:
         self._producer_ids_end = record.end
+
+    def topic_config(self, overrides: Mapping[str, str]) -> TopicConfig:
+        """What would hold for a topic with these settings of its own."""
+        return self._configs_for(overrides)[0]
 
     def _configs_for(self, overrides: Mapping[str, str]) -> tuple[TopicConfig, LogConfig]:
         key = frozenset(overrides.items())

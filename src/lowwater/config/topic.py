@@ -34,6 +34,11 @@ class TopicConfig(TypedValues):
     def text(self, name: str) -> str | None:
         return value_text(self._values[name])
 
+    def source(self, name: str) -> Source:
+        """Where the value in force comes from."""
+        sources = self.sources(name)
+        return sources[0].source if sources else Source.DEFAULT
+
     def sources(self, name: str) -> list[SourcedValue]:
         """Every place that gives the setting a value, the one in force first."""
         setting = TOPIC_SETTING[name]

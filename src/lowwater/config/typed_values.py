@@ -36,15 +36,13 @@ class TypedValues:
         return value
 
     def list(self, name: builtins.str) -> tuple[builtins.str, ...]:
+        """Empty when not set."""
         value = self.value(name)
-        assert isinstance(value, tuple), name
-        return value
+        assert value is None or isinstance(value, tuple), name
+        return value or ()
 
     def maybe_int(self, name: builtins.str) -> builtins.int | None:
         return None if self.value(name) is None else self.int(name)
 
     def maybe_str(self, name: builtins.str) -> builtins.str | None:
         return None if self.value(name) is None else self.str(name)
-
-    def maybe_list(self, name: builtins.str) -> tuple[builtins.str, ...] | None:
-        return None if self.value(name) is None else self.list(name)

@@ -1,4 +1,4 @@
-"""AlterConfigs v0-2: replace all settings of a resource by those given. Older clients' form; see incremental_alter_configs."""
+"""AlterConfigs v0-2: replace all settings of a topic or broker by those given, as older clients do."""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """ApiVersions v0-4: what is served, from the router's table, and the levels of the cluster's features.
 
-v3 adds features and asks for the client's name; a feature whose lowest level is 0 is only told since v4, which fixed how
-clients read it. A version that is not served is answered as v0 with UNSUPPORTED_VERSION and the versions of this API alone.
+v3 adds features and asks for the client's name; a feature whose lowest level is 0 is only told since v4, which fixed
+how clients read it. A version that is not served is answered as v0 with UNSUPPORTED_VERSION and the versions of this
+API alone.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ from lowwater.broker.assignments import check_replicas
 from lowwater.broker.changes import Decision
 from lowwater.broker.metadata_records import Record, TopicCreated
 from lowwater.broker.router import RequestContext, handles
-from lowwater.config import TOPIC_SETTINGS, Source, TopicConfig
+from lowwater.config import TOPIC_SETTINGS, TopicConfig
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.wire.messages.create_topics import (
     CreatableReplicaAssignment,
@@ -56,7 +56,7 @@ def decide(broker: Broker, request: CreateTopicsRequest) -> Decision[CreateTopic
             results.append(_refused(topic.name, error))
             continue
         records.append(created)
-        results.append(_created(created, TopicConfig(broker.config, created.configs)))
+        results.append(_created(created, broker.topics.topic_config(created.configs)))
     return Decision([] if request.validate_only else records, CreateTopicsResponse(topics=results))
 
 

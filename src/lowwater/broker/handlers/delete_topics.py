@@ -9,7 +9,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from lowwater.broker.changes import Decision
-from lowwater.broker.metadata_records import TopicDeleted
+from lowwater.broker.metadata_records import Record, TopicDeleted
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.topic import Topic
 from lowwater.broker.topics import Topics
@@ -36,10 +36,7 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, context: R
         known = context.api_version >= DISABLED_CODE_SINCE
         code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
         return DeleteTopicsResponse(responses=[_refused(one, code, "delete.topic.enable is false") for one in asked])
-    topics, response = await broker.topics.change(lambda: decide(broker.topics, asked))
-    for topic in topics:
-        broker.topic_deleted(topic)
-    return response
+    return await broker.topics.change(lambda: decide(broker.topics, asked))
 
 
 def _asked(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState]:
@@ -48,8 +45,8 @@ def _asked(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState]
     return [DeleteTopicState(name=name) for name in request.topic_names]
 
 
-def decide(topics: Topics, asked: list[DeleteTopicState]) -> Decision[tuple[list[Topic], DeleteTopicsResponse]]:
-    doomed: list[Topic] = []
+def decide(topics: Topics, asked: list[DeleteTopicState]) -> Decision[DeleteTopicsResponse]:
+    records: list[Record] = []
     results: list[DeletableTopicResult] = []
     names = Counter(one.name for one in asked if one.name is not None)
     ids = Counter(one.topic_id for one in asked if one.topic_id != ZERO_UUID)
@@ -59,10 +56,9 @@ def decide(topics: Topics, asked: list[DeleteTopicState]) -> Decision[tuple[list
         except ApiError as error:
             results.append(_refused(one, error.code, error.detail))
             continue
-        doomed.append(topic)
+        records.append(TopicDeleted(topic.id))
         results.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
-    records = [TopicDeleted(topic.id) for topic in doomed]
-    return Decision([*records], (doomed, DeleteTopicsResponse(responses=results)))
+    return Decision(records, DeleteTopicsResponse(responses=results))
 
 
 def _find(topics: Topics, asked: DeleteTopicState, names: Counter[str], ids: Counter[bytes]) -> Topic:

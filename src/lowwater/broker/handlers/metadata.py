@@ -37,54 +37,49 @@ NULL_ASKS_ALL_SINCE = 1
 
 @handles(MetadataRequest)
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse | bytes:
-    asked = _asked_topics(request, context.api_version)
+    if _names_ids_too_early(request, context.api_version):
+        return _response(broker, [_refused(ErrorCode.INVALID_REQUEST, one.name or "") for one in request.topics or []])
+    asks_all = request.topics is None or (not request.topics and context.api_version < NULL_ASKS_ALL_SINCE)
     key = (
         context.api_version,
         broker.advertised,
-        None if asked is None else tuple((one.topic_id, one.name) for one in asked),
+        None if asks_all else tuple((one.topic_id, one.name) for one in request.topics or ()),
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
     )
     cached = broker.topics.answers.get(key)
     if cached is not None:
         return cached
-    response = _response(broker, asked, request)
+    response = _response(broker, _topics(broker, request, asks_all=asks_all))
+    if request.include_cluster_authorized_operations:
+        response.cluster_authorized_operations = ON_CLUSTER
     if any(topic.error_code for topic in response.topics):
         return response
     return broker.topics.answers.put(key, encoder(MetadataResponse, context.api_version)(response))
 
 
-def _asked_topics(request: MetadataRequest, version: int) -> list[MetadataRequestTopic] | None:
-    """What is asked for; None for all topics."""
-    if request.topics is None or (not request.topics and version < NULL_ASKS_ALL_SINCE):
-        return None
-    if version < IDS_SINCE and any(one.name is None or one.topic_id != ZERO_UUID for one in request.topics):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"topics can be asked by id since v{IDS_SINCE}")
-    return request.topics
+def _names_ids_too_early(request: MetadataRequest, version: int) -> bool:
+    """v10 and v11 have room for ids, but only v12 looks at them."""
+    return version < IDS_SINCE and any(one.name is None or one.topic_id != ZERO_UUID for one in request.topics or ())
 
 
-def _response(broker: Broker, asked: list[MetadataRequestTopic] | None, request: MetadataRequest) -> MetadataResponse:
+def _topics(broker: Broker, request: MetadataRequest, *, asks_all: bool) -> list[MetadataResponseTopic]:
     operations = ON_TOPICS if request.include_topic_authorized_operations else NOT_ASKED
-    if asked is None:
-        topics = [_found(broker, topic, operations) for topic in sorted(broker.topics, key=lambda topic: topic.name)]
-    else:
-        once = {(one.topic_id, one.name): one for one in asked}
-        create = request.allow_auto_topic_creation and broker.config.bool("auto.create.topics.enable")
-        topics = [_answer(broker, one, operations, create=create) for one in once.values()]
-    return MetadataResponse(
-        brokers=[
-            MetadataResponseBroker(
-                node_id=broker.node_id,
-                host=broker.advertised.host,
-                port=broker.advertised.port,
-                rack=broker.config.maybe_str("broker.rack"),
-            )
-        ],
-        cluster_id=broker.topics.cluster_id,
-        controller_id=broker.node_id,
-        topics=topics,
-        cluster_authorized_operations=ON_CLUSTER if request.include_cluster_authorized_operations else NOT_ASKED,
+    if asks_all:
+        return [_found(broker, topic, operations) for topic in sorted(broker.topics, key=lambda topic: topic.name)]
+    once = {(one.topic_id, one.name): one for one in request.topics or ()}
+    create = request.allow_auto_topic_creation and broker.config.bool("auto.create.topics.enable")
+    return [_answer(broker, one, operations, create=create) for one in once.values()]
+
+
+def _response(broker: Broker, topics: list[MetadataResponseTopic]) -> MetadataResponse:
+    this = MetadataResponseBroker(
+        node_id=broker.node_id,
+        host=broker.advertised.host,
+        port=broker.advertised.port,
+        rack=broker.config.maybe_str("broker.rack"),
     )
+    return MetadataResponse(brokers=[this], cluster_id=broker.cluster_id, controller_id=broker.node_id, topics=topics)
 
 
 def _answer(broker: Broker, asked: MetadataRequestTopic, operations: int, *, create: bool) -> MetadataResponseTopic:
