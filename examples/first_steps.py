@@ -45,7 +45,8 @@ def main() -> int:
 
 def produce_a_day(bootstrap: str, end_ms: int) -> dict[int, int]:
     """Orders over 24 hours, busier towards the evening; returns order number -> timestamp."""
-    AdminClient({"bootstrap.servers": bootstrap}).create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result()
+    admin = AdminClient({"bootstrap.servers": bootstrap})
+    admin.create_topics([NewTopic(TOPIC, PARTITIONS)])[TOPIC].result()
     producer = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "compression.type": "lz4"})
     failures: list[str] = []
     started = time.perf_counter()
@@ -88,7 +89,7 @@ def read_from(bootstrap: str, positions: list[TopicPartition]) -> dict[int, int]
     received: dict[int, int] = {}
     unfinished = {tp.partition for tp in positions}
     while unfinished:
-        for message in consumer.consume(5000, timeout=10):
+        for message in consumer.consume(5000, timeout=0.2):
             if message.error():
                 unfinished.discard(message.partition())
             else:

@@ -8,8 +8,8 @@ from __future__ import annotations
 from typing import Any
 
 from lowwater.errors import ApiError
-from lowwater.wire.messages import Api
 from lowwater.wire.fields import Array, Shape
+from lowwater.wire.messages import Api
 from lowwater.wire.schema import declaration_of
 
 # response field -> request field, where a response names it otherwise

@@ -81,8 +81,8 @@ class FetchJob:
     __slots__ = (
         "_answers",
         "_broker",
-        "_committed_only",
         "_cold",
+        "_committed_only",
         "_failed",
         "_max_bytes",
         "_max_wait_ms",
