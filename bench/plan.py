@@ -1,0 +1,57 @@
+"""How much each workload does: the full run stays below 15 minutes, the quick one below 2."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bench.report import Report
+from bench.subjects import Fleet
+
+
+@dataclass(frozen=True, slots=True)
+class Size:
+    """The volume of a run."""
+
+    rounds: int
+    raw_megabytes: int
+    client_megabytes: int
+    latency_records: int
+    request_seconds: float
+    parked_seconds: float
+    partitions: int
+    start_rounds: int
+    kafka_warm_up_seconds: float
+
+
+FULL = Size(
+    rounds=5,
+    raw_megabytes=400,
+    client_megabytes=200,
+    latency_records=1000,
+    request_seconds=1.0,
+    parked_seconds=5.0,
+    partitions=10_000,
+    start_rounds=3,
+    kafka_warm_up_seconds=20.0,
+)
+QUICK = Size(
+    rounds=3,
+    raw_megabytes=100,
+    client_megabytes=50,
+    latency_records=200,
+    request_seconds=0.3,
+    parked_seconds=2.0,
+    partitions=2_000,
+    start_rounds=1,
+    kafka_warm_up_seconds=5.0,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """What a workload gets."""
+
+    fleet: Fleet
+    report: Report
+    size: Size
+    quick: bool

@@ -1,0 +1,77 @@
+"""Produce throughput at equal durability: by the C client, and by the replay client that shows the broker alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from bench import frames, rdkafka, replay
+from bench.plan import Run
+from bench.subjects import KAFKA, MOCK, Fleet, Subject
+from bench.throughput import Bout, Moved, Scenario, Work
+
+TEXT = "MB/s and messages/s into 4 partitions, batches up to 1 MB"
+PARTITIONS = 4
+BATCH_BYTES = 1_000_000
+RECORD_SIZES = (100, 1000)
+MOCK_TARGET, KAFKA_TARGET = 0.8, 1.0
+
+ACKS = {"1": 1, "all": -1}
+
+
+def run(plan: Run) -> None:
+    bout = Bout(plan.report, plan.size.rounds)
+    clients: dict[str, Callable[[int, str], Work]] = {
+        "librdkafka": lambda record_bytes, acks: by_rdkafka(record_bytes, acks, plan.size.client_megabytes),
+        "replay client": lambda record_bytes, acks: by_replay(record_bytes, acks, plan.size.raw_megabytes),
+    }
+    for client, work in clients.items():
+        # The C client is what the promise against the mock is about; the replay client shows the broker alone.
+        mock_target = {MOCK: MOCK_TARGET} if client == "librdkafka" else {}
+        bout.run(f"produce by {client}", list(scenarios(plan.fleet, work, mock_target)))
+
+
+def scenarios(fleet: Fleet, work: Callable[[int, str], Work], mock_target: dict[str, float]) -> Iterator[Scenario]:
+    """Pairs of equal durability: written by both, or fsynced by both. The mock stores nothing."""
+    for size in RECORD_SIZES:
+        written = present(fleet.lowwater(flush="none for acks=1"), fleet.mock(), fleet.kafka())
+        yield Scenario(f"{size} B, acks=1", written, work(size, "1"), {**mock_target, KAFKA: KAFKA_TARGET})
+        never = present(fleet.lowwater("never"), fleet.mock(), fleet.kafka())
+        yield Scenario(f"{size} B, acks=all, not fsynced", never, work(size, "all"), {KAFKA: KAFKA_TARGET})
+        fsynced = present(fleet.lowwater("acks"), fleet.kafka(flush_each=True))
+        yield Scenario(f"{size} B, acks=all, fsynced", fsynced, work(size, "all"), {KAFKA: KAFKA_TARGET})
+
+
+def present(*subjects: Subject | None) -> list[Subject]:
+    return [subject for subject in subjects if subject is not None]
+
+
+def by_replay(record_bytes: int, acks: str, megabytes: int) -> Work:
+    batch, count = frames.batch_of(record_bytes, BATCH_BYTES)
+    requests = megabytes * 1_000_000 // len(batch)
+
+    def work(subject: Subject) -> Moved:
+        with subject.topic(PARTITIONS) as topic:
+            prebuilt = [frames.produce(topic, p, batch, count, ACKS[acks]) for p in range(PARTITIONS)]
+            load = replay.produce(subject.port, prebuilt, requests)
+        return Moved(load.replies * count, record_bytes, load.seconds)
+
+    return work
+
+
+def by_rdkafka(record_bytes: int, acks: str, megabytes: int) -> Work:
+    records = megabytes * 1_000_000 // record_bytes
+
+    def work(subject: Subject) -> Moved:
+        with subject.topic(PARTITIONS) as topic:
+            done = rdkafka.run(
+                "produce",
+                bootstrap=subject.bootstrap,
+                topic=topic,
+                partitions=PARTITIONS,
+                acks=acks,
+                record_bytes=record_bytes,
+                records=records,
+            )
+        return Moved(done["records"], record_bytes, done["seconds"])
+
+    return work
