@@ -103,7 +103,7 @@ class BrokerConfig(TypedValues):
         """
         names = [synonym.name for synonym in setting.synonyms] or [setting.name]
         found = [
-            SourcedValue(name, layer[name], source)
+            SourcedValue(name, _plain_text(name, layer[name]), source)
             for source, layer in self._layers.items()
             for name in names
             if name in layer
@@ -116,6 +116,11 @@ class BrokerConfig(TypedValues):
             text = value_text(BROKER_SETTING[name].default) if name in BROKER_SETTING else None
             if text is not None:
                 yield SourcedValue(name, text, Source.DEFAULT)
+
+
+def _plain_text(name: str, text: str) -> str:
+    """As the value would be written now: without the spaces it may have been given with."""
+    return value_text(BROKER_SETTING[name].parse(text)) or ""
 
 
 def unknown_setting(name: str, known: Mapping[str, Setting]) -> str:

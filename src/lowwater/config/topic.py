@@ -42,7 +42,7 @@ class TopicConfig(TypedValues):
     def sources(self, name: str) -> list[SourcedValue]:
         """Every place that gives the setting a value, the one in force first."""
         setting = TOPIC_SETTING[name]
-        own = [SourcedValue(name, self.overrides[name], Source.TOPIC)] if name in self.overrides else []
+        own = [SourcedValue(name, self.text(name) or "", Source.TOPIC)] if name in self.overrides else []
         return own + (self._broker.sources(setting) if setting.synonyms else [])
 
 

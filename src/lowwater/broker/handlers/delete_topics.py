@@ -5,7 +5,7 @@ Deletion is durable when it is answered; the files go right after. v5 adds messa
 
 from __future__ import annotations
 
-from collections import Counter
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lowwater.broker.changes import Decision
@@ -35,7 +35,8 @@ async def delete_topics(broker: Broker, request: DeleteTopicsRequest, context: R
     if not broker.config.bool("delete.topic.enable"):
         known = context.api_version >= DISABLED_CODE_SINCE
         code = ErrorCode.TOPIC_DELETION_DISABLED if known else ErrorCode.INVALID_REQUEST
-        return DeleteTopicsResponse(responses=[_refused(one, code, "delete.topic.enable is false") for one in asked])
+        error = ApiError(code, "delete.topic.enable is false")
+        return DeleteTopicsResponse(responses=[_refused([one], error) for one in asked])
     return await broker.topics.change(lambda: decide(broker.topics, asked))
 
 
@@ -48,42 +49,53 @@ def _asked(request: DeleteTopicsRequest, version: int) -> list[DeleteTopicState]
 def decide(topics: Topics, asked: list[DeleteTopicState]) -> Decision[DeleteTopicsResponse]:
     records: list[Record] = []
     results: list[DeletableTopicResult] = []
-    names = Counter(one.name for one in asked if one.name is not None)
-    ids = Counter(one.topic_id for one in asked if one.topic_id != ZERO_UUID)
-    for one in {(one.name, one.topic_id): one for one in asked}.values():
+    for same in _by_topic(topics, asked):
         try:
-            topic = _find(topics, one, names, ids)
+            topic = _find(topics, same)
         except ApiError as error:
-            results.append(_refused(one, error.code, error.detail))
+            results.append(_refused(same, error))
             continue
         records.append(TopicDeleted(topic.id))
         results.append(DeletableTopicResult(name=topic.name, topic_id=topic.id))
     return Decision(records, DeleteTopicsResponse(responses=results))
 
 
-def _find(topics: Topics, asked: DeleteTopicState, names: Counter[str], ids: Counter[bytes]) -> Topic:
-    if asked.name is not None and asked.topic_id != ZERO_UUID:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "a topic is named by its name or by its id, not by both")
-    if asked.name is None and asked.topic_id == ZERO_UUID:
-        raise ApiError(ErrorCode.INVALID_REQUEST, "a topic has neither name nor id")
+def _by_topic(topics: Topics, asked: list[DeleteTopicState]) -> Iterable[list[DeleteTopicState]]:
+    """What is asked, grouped by the topic that is meant, be it by name or by id."""
+    groups: dict[object, list[DeleteTopicState]] = {}
+    for one in asked:
+        topic = _lookup(topics, one)
+        key = topic.id if topic is not None and not _is_malformed(one) else (one.name, one.topic_id)
+        groups.setdefault(key, []).append(one)
+    return groups.values()
+
+
+def _lookup(topics: Topics, asked: DeleteTopicState) -> Topic | None:
+    return topics.by_id(asked.topic_id) if asked.name is None else topics.get(asked.name)
+
+
+def _is_malformed(asked: DeleteTopicState) -> bool:
+    return (asked.name is None) == (asked.topic_id == ZERO_UUID)
+
+
+def _find(topics: Topics, same: list[DeleteTopicState]) -> Topic:
+    asked = same[0]
+    if _is_malformed(asked):
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a topic is given by its name or by its id, and not by both")
+    if len(same) > 1:
+        raise ApiError(ErrorCode.INVALID_REQUEST, "a topic is asked for more than once")
+    topic = _lookup(topics, asked)
+    if topic is not None:
+        return topic
     if asked.name is None:
-        return _find_by_id(topics, asked.topic_id, names, ids)
-    topic = topics.get(asked.name)
-    if names[asked.name] > 1 or (topic is not None and topic.id in ids):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"topic {asked.name!r} is asked for more than once")
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {asked.name!r}")
-    return topic
+        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic with id {asked.topic_id.hex()}")
+    raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {asked.name!r}")
 
 
-def _find_by_id(topics: Topics, topic_id: bytes, names: Counter[str], ids: Counter[bytes]) -> Topic:
-    topic = topics.by_id(topic_id)
-    if ids[topic_id] > 1 or (topic is not None and topic.name in names):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"topic id {topic_id.hex()} is asked for more than once")
-    if topic is None:
-        raise ApiError(ErrorCode.UNKNOWN_TOPIC_ID, f"no topic with id {topic_id.hex()}")
-    return topic
-
-
-def _refused(asked: DeleteTopicState, code: ErrorCode, message: str) -> DeletableTopicResult:
-    return DeletableTopicResult(name=asked.name, topic_id=asked.topic_id, error_code=code, error_message=message)
+def _refused(same: list[DeleteTopicState], error: ApiError) -> DeletableTopicResult:
+    return DeletableTopicResult(
+        name=next((one.name for one in same if one.name is not None), None),
+        topic_id=next((one.topic_id for one in same if one.topic_id != ZERO_UUID), ZERO_UUID),
+        error_code=error.code,
+        error_message=error.detail,
+    )
