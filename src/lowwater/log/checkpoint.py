@@ -16,7 +16,7 @@ CLEAN_KIND = b"LWM1"
 
 _FILE = struct.Struct(">16sII")
 _KEY = struct.Struct(">16siI")
-_LOG = struct.Struct(">qqqqIIIB")
+_LOG = struct.Struct(">qqqqqIIIB")
 _SEGMENT = struct.Struct(">qqqqqqqqB")
 _EPOCH = struct.Struct(">iq")
 
@@ -39,6 +39,7 @@ class LogEntry:
     resume_at: int
     segments: list[SegmentEntry]
     epochs: list[tuple[int, int]]
+    clean_until: int
     producers: bytes | None
 
     def encode(self) -> bytes:
@@ -48,6 +49,7 @@ class LogEntry:
                 self.log_end,
                 self.flushed_end,
                 self.resume_at,
+                self.clean_until,
                 len(self.segments),
                 len(self.epochs),
                 len(self.producers or b""),
@@ -62,7 +64,7 @@ class LogEntry:
     @classmethod
     def decode(cls, data: bytes) -> LogEntry:
         """`data` comes from `encode`, under the checksum of the file."""
-        log_start, log_end, flushed_end, resume_at, *counts = _LOG.unpack_from(data)
+        log_start, log_end, flushed_end, resume_at, clean_until, *counts = _LOG.unpack_from(data)
         segments, epochs, producers, has_producers = counts
         position = _LOG.size
         middle = position + segments * _SEGMENT.size
@@ -74,11 +76,12 @@ class LogEntry:
             resume_at,
             [_segment(fields) for fields in _SEGMENT.iter_unpack(data[position:middle])],
             [(epoch, start) for epoch, start in _EPOCH.iter_unpack(data[middle:end])],
+            clean_until,
             data[end : end + producers] if has_producers else None,
         )
 
 
-EMPTY_ENTRY = LogEntry(0, 0, 0, 0, [], [], None)
+EMPTY_ENTRY = LogEntry(0, 0, 0, 0, [], [], 0, None)
 
 
 def _segment(fields: tuple[int, ...]) -> SegmentEntry:

@@ -33,5 +33,10 @@ class LogConfig:
     producer_expiration_ms: int = DAY_MS
     min_insync_replicas: int = 1
 
+    @property
+    def segment_ms_max(self) -> int:
+        """A compacted topic rolls early enough for max.compaction.lag.ms to hold."""
+        return min(self.segment_ms, self.max_compaction_lag_ms) if self.compact else self.segment_ms
+
 
 DEFAULT_CONFIG = LogConfig()

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lowwater.log.files import OpenFile
+from lowwater.log.segment import Segment
 from lowwater.ports import Disk, File
 
 SHARED_FROM = 32
@@ -35,6 +36,48 @@ class FlushTicket:
         for handle in self._pinned:
             handle.unpin()
         self._pinned.clear()
+
+
+class Unflushed:
+    """What a log has written and not yet synced, and the tickets under way."""
+
+    __slots__ = ("_names", "_segments", "_tickets")
+
+    def __init__(self, segments: Sequence[Segment] = ()) -> None:
+        self._segments = list(segments)
+        self._names = bool(segments)
+        self._tickets: list[FlushTicket] = []
+
+    def note(self, segment: Segment) -> None:
+        """A batch was written to `segment`."""
+        if not self._segments or self._segments[-1] is not segment:
+            self._segments.append(segment)
+
+    def note_names(self) -> None:
+        """A file or a directory was created."""
+        self._names = True
+
+    def drop(self, segments: Sequence[Segment]) -> None:
+        """Their files are gone."""
+        self._segments = [one for one in self._segments if one not in segments]
+
+    def begin(self, end: int, directories: list[str]) -> FlushTicket:
+        """A ticket for everything below `end`. Whoever finishes first must have synced all of it, so it also takes
+        what other tickets are still syncing."""
+        handles = {segment.handle: None for segment in self._segments}
+        names = dict.fromkeys(directories if self._names else [])
+        for running in self._tickets:
+            handles.update(dict.fromkeys(running.handles))
+            names.update(dict.fromkeys(running.directories))
+        ticket = FlushTicket(end, list(handles), list(names))
+        self._segments.clear()
+        self._names = False
+        self._tickets.append(ticket)
+        return ticket
+
+    def end(self, ticket: FlushTicket) -> None:
+        ticket.release()
+        self._tickets.remove(ticket)
 
 
 def run_tickets(disk: Disk, tickets: list[FlushTicket]) -> list[BaseException | None]:

@@ -3,6 +3,7 @@
 - Starts of the broker: leader epochs count them, and the boot id tells a killed process from a machine that went down.
 - Offset ceilings: offsets below the ceiling may have been seen by a reader, so none of them is given out again.
 - Log starts: records below are deleted, also when their files come back after a power cut.
+- Resume points: where a log goes on that lost durable records.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ CEILING_DEFAULT = 65_536
 CEILING_STEP_MAX = 1 << 24
 REWRITE_FROM = 256 * 1024
 
-_BOOT, _CEILING, _LOG_START = b"B", b"C", b"S"
-_BOOT_RECORD = struct.Struct(">cI")
+_BOOT, _CEILING, _LOG_START, _RESUME = b"B", b"C", b"S", b"R"
+_BOOT_RECORD = struct.Struct(">cII")
 _MARK_RECORD = struct.Struct(">c16siq")
 
 
@@ -53,17 +54,16 @@ class CeilingTicket:
 
 
 class Marks:
-    """`boot_count` and `same_boot` are those of this start."""
+    """`boot_count` is that of this start, `power_cut_boot` that of the last start after a power cut, or 0."""
 
-    __slots__ = ("_ceilings", "_journal", "_log_starts", "boot_count", "last_boot_id", "same_boot", "wanting")
+    __slots__ = ("_journal", "_last_boot_id", "_marks", "boot_count", "power_cut_boot", "wanting")
 
     def __init__(self, journal: Journal, records: Iterable[bytes]) -> None:
         self._journal = journal
-        self._ceilings: dict[LogKey, int] = {}
-        self._log_starts: dict[LogKey, int] = {}
+        self._marks: dict[bytes, dict[LogKey, int]] = {_CEILING: {}, _LOG_START: {}, _RESUME: {}}
         self.boot_count = 0
-        self.last_boot_id = ""
-        self.same_boot = False
+        self.power_cut_boot = 0
+        self._last_boot_id = ""
         self.wanting: dict[CeilingHolder, None] = {}
         for record in records:
             self._replay(record)
@@ -76,32 +76,46 @@ class Marks:
 
     def _replay(self, record: bytes) -> None:
         if record[:1] == _BOOT:
-            count = _BOOT_RECORD.unpack_from(record)[1]
+            _, count, power_cut_boot = _BOOT_RECORD.unpack_from(record)
+            self.power_cut_boot = max(self.power_cut_boot, power_cut_boot)
             if count >= self.boot_count:
                 self.boot_count = count
-                self.last_boot_id = record[_BOOT_RECORD.size :].decode()
+                self._last_boot_id = record[_BOOT_RECORD.size :].decode()
             return
         kind, topic_id, partition, offset = _MARK_RECORD.unpack(record)
-        marks = self._ceilings if kind == _CEILING else self._log_starts
-        key = (topic_id, partition)
+        self._note(kind, (topic_id, partition), offset)
+
+    def _note(self, kind: bytes, key: LogKey, offset: int) -> None:
+        marks = self._marks[kind]
         marks[key] = max(offset, marks.get(key, 0))
 
-    def begin_boot(self, boot_id: str, count_min: int) -> None:
-        """A new start; durable on return."""
-        self.same_boot = bool(boot_id) and boot_id == self.last_boot_id
-        self.boot_count = max(self.boot_count, count_min) + 1
-        self.last_boot_id = boot_id
-        record = self._boot_record()
+    def begin_boot(self, boot_id: str, count_min: int, *, was_clean: bool) -> None:
+        """A new start; durable on return. `count_min`: starts that are known from elsewhere."""
+        last = max(self.boot_count, count_min)
+        self.boot_count = last + 1
+        same_boot = bool(boot_id) and boot_id == self._last_boot_id
+        if last and not was_clean and not same_boot:
+            self.power_cut_boot = self.boot_count
+        self._last_boot_id = boot_id
+        record = _BOOT_RECORD.pack(_BOOT, self.boot_count, self.power_cut_boot) + boot_id.encode()
         if self._journal.size > REWRITE_FROM or self._journal.damage:
             self._journal.rewrite([record, *self._mark_records()])
             return
         self._journal.append([record])
         self._journal.sync()
 
+    def may_have_lost(self, leader_epoch: int, last_epoch: int) -> bool:
+        """Whether a power cut may have taken records that readers saw: none was written since the last one.
+
+        `leader_epoch` is the running epoch of a log, `last_epoch` that of its last batch (-1: none).
+        """
+        epoch_after_cut = leader_epoch - (self.boot_count - self.power_cut_boot)
+        return self.power_cut_boot > 0 and 0 < epoch_after_cut > last_epoch
+
     # -- ceilings
 
     def ceiling_of(self, key: LogKey) -> int:
-        return self._ceilings.get(key, CEILING_DEFAULT)
+        return self._marks[_CEILING].get(key, CEILING_DEFAULT)
 
     def begin_ceilings(self) -> CeilingTicket | None:
         """Write higher ceilings for the logs that want them; None when none does."""
@@ -117,8 +131,8 @@ class Marks:
         if error is not None:
             return
         for log, ceiling in ticket.raised:
-            self._ceilings[log.key] = max(ceiling, self._ceilings.get(log.key, 0))
-            log.set_ceiling(self._ceilings[log.key])
+            self._note(_CEILING, log.key, ceiling)
+            log.set_ceiling(self.ceiling_of(log.key))
 
     def raise_ceilings(self) -> None:
         """All of it at once, blocking; StorageError when it fails."""
@@ -129,49 +143,47 @@ class Marks:
 
     def reserve(self, log: CeilingHolder, end: int) -> None:
         """Make `end` a usable end offset now, since an append needs it."""
-        ceiling = end + _step(end)
-        self._journal.append([_MARK_RECORD.pack(_CEILING, *log.key, ceiling)])
-        self._journal.sync()
-        self._ceilings[log.key] = ceiling
-        log.set_ceiling(ceiling)
+        self._raise(_CEILING, log.key, end + _step(end))
+        log.set_ceiling(self.ceiling_of(log.key))
 
-    # -- log starts
+    # -- log starts and resume points
 
     def log_start_of(self, key: LogKey) -> int:
-        return self._log_starts.get(key, 0)
+        return self._marks[_LOG_START].get(key, 0)
 
-    def raise_log_starts(self, starts: Iterable[tuple[LogKey, int]]) -> None:
+    def raise_log_start(self, key: LogKey, offset: int) -> None:
         """Durable on return; StorageError when it fails, and then nothing may be deleted."""
-        raised = [(key, offset) for key, offset in starts if offset > self.log_start_of(key)]
-        if not raised:
-            return
-        self._journal.append([_MARK_RECORD.pack(_LOG_START, *key, offset) for key, offset in raised])
+        if offset > self.log_start_of(key):
+            self._raise(_LOG_START, key, offset)
+
+    def resume_of(self, key: LogKey) -> int:
+        return self._marks[_RESUME].get(key, 0)
+
+    def raise_resume(self, key: LogKey, offset: int) -> None:
+        """Durable on return."""
+        self._raise(_RESUME, key, offset)
+
+    def _raise(self, kind: bytes, key: LogKey, offset: int) -> None:
+        self._journal.append([_MARK_RECORD.pack(kind, *key, offset)])
         self._journal.sync()
-        self._log_starts.update(raised)
+        self._note(kind, key, offset)
 
     # -- housekeeping
 
     def forget(self, topic_id: bytes) -> None:
         """The topic is deleted; ids never come back."""
-        for marks in (self._ceilings, self._log_starts):
+        for marks in self._marks.values():
             for key in [key for key in marks if key[0] == topic_id]:
                 del marks[key]
 
     def topic_ids(self) -> set[bytes]:
-        return {key[0] for marks in (self._ceilings, self._log_starts) for key in marks}
+        return {key[0] for marks in self._marks.values() for key in marks}
 
     def close(self) -> None:
         self._journal.close()
 
-    @property
-    def failure(self) -> str | None:
-        return self._journal.failure
-
-    def _boot_record(self) -> bytes:
-        return _BOOT_RECORD.pack(_BOOT, self.boot_count) + self.last_boot_id.encode()
-
     def _mark_records(self) -> Iterable[bytes]:
-        for kind, marks in ((_CEILING, self._ceilings), (_LOG_START, self._log_starts)):
+        for kind, marks in self._marks.items():
             for key, offset in marks.items():
                 yield _MARK_RECORD.pack(kind, *key, offset)
 

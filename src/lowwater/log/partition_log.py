@@ -13,14 +13,16 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.log import lookup, retention
+from lowwater.log import compaction_plan, lookup, retention
 from lowwater.log.admission import admit
 from lowwater.log.atomic_file import is_disk_full
 from lowwater.log.batches import DamagedBatchError
 from lowwater.log.checkpoint import LogEntry, SegmentEntry
+from lowwater.log.compaction import CompactedSegment, CompactionPlan, CompactionResult
+from lowwater.log.compaction_swap import swap
 from lowwater.log.config import FOREVER, LogConfig
 from lowwater.log.epochs import LeaderEpochs
-from lowwater.log.flush import FlushTicket, run_tickets
+from lowwater.log.flush import FlushTicket, Unflushed, run_tickets
 from lowwater.log.lookup import OffsetAtTime
 from lowwater.log.marks import LogKey, raise_point
 from lowwater.log.producers import Producer, Producers, SentBatch
@@ -53,11 +55,10 @@ class PartitionLog:
 
     __slots__ = (
         "_ceiling",
-        "_dirty",
+        "_compacting",
+        "_compactions",
         "_epochs",
-        "_flushing",
         "_load",
-        "_names_dirty",
         "_producers",
         "_raise_at",
         "_resume_at",
@@ -65,6 +66,8 @@ class PartitionLog:
         "_shared",
         "_stored",
         "_topic_directory",
+        "_unflushed",
+        "clean_until",
         "config",
         "flushed_end",
         "key",
@@ -99,9 +102,10 @@ class PartitionLog:
         self._segments: list[Segment] = []
         self._epochs = LeaderEpochs()
         self._producers: Producers | None = None
-        self._dirty: list[Segment] = []
-        self._names_dirty = False
-        self._flushing: list[FlushTicket] = []
+        self._unflushed = Unflushed()
+        self.clean_until = 0
+        self._compacting = False
+        self._compactions = 0
         self.set_ceiling(shared.marks.ceiling_of(key))
 
     # -- opening
@@ -114,8 +118,8 @@ class PartitionLog:
         self._producers = state.producers if len(state.producers) else None
         self.log_start, self.log_end, self.flushed_end = state.log_start, state.log_end, state.flushed_end
         self._resume_at = state.resume_at
-        self._dirty = list(state.unsynced)
-        self._names_dirty = bool(state.unsynced)
+        self._unflushed = Unflushed(state.unsynced)
+        self.clean_until = state.clean_until
         self.size_bytes = sum(segment.size for segment in state.segments)
 
     def open_later(self, stored: bytes, load: Callable[[PartitionLog, LogEntry], LogState]) -> None:
@@ -171,7 +175,7 @@ class PartitionLog:
         """Why this log is offline, or None."""
         return None if self.offline is None else StorageError(f"{self.topic_partition} is offline: {self.offline}")
 
-    def _go_offline(self, why: str) -> StorageError:
+    def go_offline(self, why: str) -> StorageError:
         logger.error("%s goes offline: %s", self.topic_partition, why)
         self.offline = why
         return StorageError(f"{self.topic_partition} is offline: {why}")
@@ -228,7 +232,7 @@ class PartitionLog:
         except StorageError as error:
             if error.retriable:
                 raise
-            raise self._go_offline(str(error)) from error
+            raise self.go_offline(str(error)) from error
 
     def _write(self, batch: memoryview, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
         config = self.config
@@ -239,8 +243,7 @@ class PartitionLog:
             segment.append(batch, last_offset, max_timestamp, now_ms, config.index_interval_bytes)
         except (OSError, ShortWriteError) as error:
             raise self._write_failed(error) from error
-        if not self._dirty or self._dirty[-1] is not segment:
-            self._dirty.append(segment)
+        self._unflushed.note(segment)
 
     def _takes(self, segment: Segment, last_offset: int, size: int, max_timestamp: int, now_ms: int) -> bool:
         """Whether the active segment takes the batch; Kafka's rules for rolling by size and by the records' time."""
@@ -250,7 +253,7 @@ class PartitionLog:
             waited = max_timestamp - segment.first_timestamp
         else:
             waited = now_ms - segment.created_ms
-        return waited <= self.config.segment_ms and not segment.is_sealed
+        return waited <= self.config.segment_ms_max and not segment.is_sealed
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment; the old one is sealed, and flushed with the next flush."""
@@ -263,7 +266,7 @@ class PartitionLog:
             self._seal(self._segments[-1])
             self._snapshot(base_offset)
         self._segments.append(segment)
-        self._names_dirty = True
+        self._unflushed.note_names()
         return segment
 
     def _seal(self, segment: Segment) -> None:
@@ -292,15 +295,17 @@ class PartitionLog:
             if self._segments:
                 self._segments[-1].cut_back()
         except (OSError, StorageError) as second:
-            return self._go_offline(f"a failed write ({error}) could not be undone: {second}")
+            return self.go_offline(f"a failed write ({error}) could not be undone: {second}")
         if not retriable:
-            return self._go_offline(f"writing failed: {error}")
+            return self.go_offline(f"writing failed: {error}")
         return StorageError(f"{self.topic_partition} cannot be written now: {error}", retriable=True)
 
     # -- reading
 
     def read(self, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> Slice:
         """Stored bytes from the batch that holds `offset` on, whole batches before offset `upto`."""
+        if self.offline is not None:
+            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
         if not self.log_start <= offset <= self.log_end:
             self._check_range(offset)
             return empty_slice()
@@ -330,10 +335,11 @@ class PartitionLog:
         """Offsets up to the resume point may have been seen before a power cut: they wait, they are not refused."""
         if self.log_end < offset <= self._resume_at:
             return
-        raise ApiError(
-            ErrorCode.OFFSET_OUT_OF_RANGE,
-            f"offset {offset} of {self.topic_partition} is outside [{self.log_start}, {self.log_end}]",
-        )
+        raise self._out_of_range(offset)
+
+    def _out_of_range(self, offset: int) -> ApiError:
+        bounds = f"[{self.log_start}, {self.log_end}]"
+        return ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self.topic_partition} is outside {bounds}")
 
     # -- looking up
 
@@ -372,22 +378,14 @@ class PartitionLog:
         """What to sync so that everything appended until now is durable; None when it is already."""
         if self.flushed_end >= self.log_end:
             return None
-        handles = {segment.handle: None for segment in self._dirty}
-        directories = self._directories() if self._names_dirty else []
-        for running in self._flushing:  # whoever finishes first must have synced everything below its end
-            handles.update(dict.fromkeys(running.handles))
-            directories += [one for one in running.directories if one not in directories]
-        ticket = FlushTicket(self.log_end, list(handles), directories)
-        self._dirty, self._names_dirty = [], False
-        self._flushing.append(ticket)
-        return ticket
+        root = self._topic_directory.rpartition("/")[0]
+        return self._unflushed.begin(self.log_end, [self.directory, self._topic_directory, root])
 
     def finish_flush(self, ticket: FlushTicket, error: BaseException | None) -> None:
         """The ticket ran. An error is final: the kernel may have dropped what it could not write."""
-        ticket.release()
-        self._flushing.remove(ticket)
+        self._unflushed.end(ticket)
         if error is not None:
-            self._go_offline(f"fsync failed: {error}")
+            self.go_offline(f"fsync failed: {error}")
         elif self.offline is None:
             self.flushed_end = max(self.flushed_end, ticket.end)
 
@@ -401,10 +399,6 @@ class PartitionLog:
         if error is not None:
             raise StorageError(f"{self.topic_partition} is offline: {self.offline}") from error
 
-    def _directories(self) -> list[str]:
-        root = self._topic_directory.rpartition("/")[0]
-        return [self.directory, self._topic_directory, root]
-
     # -- housekeeping
 
     def update_config(self, config: LogConfig) -> None:
@@ -412,17 +406,17 @@ class PartitionLog:
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Seal an active segment that is older than segment.ms; the next append begins a new one."""
-        if self.offline is not None or not self.segments:
+        if self.offline is not None or self._load is not None or not self._segments:
             return False
-        active = self.segments[-1]
-        if active.is_sealed or not active.size or now_ms - active.created_ms <= self.config.segment_ms:
+        active = self._segments[-1]
+        if active.is_sealed or not active.size or now_ms - active.created_ms <= self.config.segment_ms_max:
             return False
         self._seal(active)
         return True
 
     def start_at(self, offset: int) -> None:
         """Let a log that was never written begin at `offset` instead of 0."""
-        assert not self.segments and not self.next_offset, "only for a log without any history"
+        assert self.next_offset == 0, "only for a log without any history"
         if offset:
             self.log_end = self.flushed_end = offset
             self.advance_log_start(offset)
@@ -431,52 +425,91 @@ class PartitionLog:
         """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
         target = self.log_end if offset == -1 else offset
         if not 0 <= target <= self.log_end:
-            raise ApiError(
-                ErrorCode.OFFSET_OUT_OF_RANGE,
-                f"offset {offset} of {self.topic_partition} is outside [{self.log_start}, {self.log_end}]",
-            )
+            raise self._out_of_range(offset)
         if target > self.log_start:
             self.advance_log_start(target)
         return self.log_start
 
     def apply_retention(self, now_ms: int) -> list[int]:
         """Delete segments by age, by size, and those below the log start; return their base offsets."""
-        if self.offline is not None or (not self.is_loaded and not self._may_expire()):
+        if self.offline is not None or not self._may_expire(now_ms):
             return []
         if self._producers is not None:
             self._producers.expire(now_ms, self.config.producer_expiration_ms)
-        doomed = retention.expired(self, now_ms)
-        if not doomed:
-            return []
-        bases = [segment.base_offset for segment in doomed]
-        self.advance_log_start(max(self.log_start, doomed[-1].next_offset))
-        return bases
+        expired = retention.expired(self, now_ms)
+        if expired:
+            self.advance_log_start(max(self.log_start, expired[-1].next_offset))
+        return [segment.base_offset for segment in expired]
 
-    def _may_expire(self) -> bool:
-        return self.size_bytes > 0 and self.config.delete
+    def _may_expire(self, now_ms: int) -> bool:
+        """Whether it is worth a look; a log that nobody uses is not loaded for nothing."""
+        if self._stored is None:
+            return self.size_bytes > 0
+        return retention.may_have_expired(LogEntry.decode(self._stored), self.config, now_ms)
 
     def advance_log_start(self, offset: int) -> None:
         """Make `offset` the durable log start, then remove the segments that end at or before it."""
         self.touch()
         try:
-            self._shared.marks.raise_log_starts([(self.key, offset)])
+            self._shared.marks.raise_log_start(self.key, offset)
         except StorageError as error:
-            if not error.retriable:
-                self._go_offline(str(error))
-            raise
+            raise (error if error.retriable else self.go_offline(str(error))) from error
         self.log_start = max(self.log_start, offset)
-        self.epochs.drop_before(self.log_start)
-        self._drop_segments([one for one in self._segments if one.next_offset <= self.log_start])
+        self._epochs.drop_before(self.log_start)
+        self._remove([one for one in self._segments if one.next_offset <= self.log_start])
 
-    def _drop_segments(self, doomed: list[Segment]) -> None:
-        self._segments = [one for one in self._segments if one not in doomed]
-        self._dirty = [one for one in self._dirty if one not in doomed]
-        for segment in doomed:
+    def _remove(self, segments: list[Segment]) -> None:
+        self._segments = [one for one in self._segments if one not in segments]
+        self._unflushed.drop(segments)
+        for segment in segments:
             self.size_bytes -= segment.size
             try:
                 segment.unlink()
             except OSError as error:
                 logger.warning("%s could not be removed, the next start does it: %s", segment.path, error)
+
+    # -- compaction
+
+    def plan_compaction(self, now_ms: int) -> CompactionPlan | None:
+        """What to compact, for `compaction.execute` in a worker; None when there is too little to do."""
+        if self.offline is not None or self._compacting or not self.config.compact:
+            return None
+        name = f"{self._shared.marks.boot_count}-{self._compactions}"
+        plan = compaction_plan.plan(self, self._shared.disk, name, now_ms)
+        self._compacting = plan is not None
+        self._compactions += plan is not None
+        return plan
+
+    def finish_compaction(self, result: CompactionResult) -> None:
+        """Put the compacted segments in place of their sources."""
+        self._compacting = False
+        if self.offline is not None:
+            return
+        if result.manifest is None:
+            logger.error("%s was not compacted: %s", self.topic_partition, result.error)
+            self._compacting = not result.retriable  # damaged: not tried again before the next start
+            return
+        replaced = {base for one in result.segments for base in one.sources}
+        old = [one for one in self._segments if one.base_offset in replaced]
+        try:
+            for segment in old:
+                segment.close()
+            swap(self._shared.disk, self.directory, result.manifest)
+        except OSError as error:
+            self.go_offline(f"compacted segments could not be put in place: {error}")
+            return
+        new = [self._compacted(one) for one in result.segments if one.facts is not None]
+        self._segments = sorted([one for one in self._segments if one not in old] + new, key=_BASE_OFFSET)
+        self.size_bytes = sum(one.size for one in self._segments)
+        self.clean_until = max(self.clean_until, result.clean_until)
+        self._remove([one for one in self._segments if one.next_offset <= self.log_start])
+
+    def _compacted(self, one: CompactedSegment) -> Segment:
+        assert one.facts is not None
+        segment = Segment(self._shared.files, self.directory, one.base_offset, one.facts.modified_ms)
+        segment.take(one.facts)
+        segment.is_sealed = True
+        return segment
 
     # -- closing
 
@@ -493,6 +526,7 @@ class PartitionLog:
             self._resume_at,
             [SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed) for one in self._segments],
             list(self._epochs),
+            self.clean_until,
             self.producer_state.encode() if all_durable else None,
         ).encode()
 

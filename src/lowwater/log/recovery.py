@@ -16,10 +16,13 @@ from crc32c import crc32c
 
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.checkpoint import LogEntry
+from lowwater.log.compaction_swap import complete_or_undo
 from lowwater.log.epochs import LeaderEpochs
+from lowwater.log.marks import LogKey
 from lowwater.log.producers import Producers
 from lowwater.log.quarantine import Quarantine, has_batches
 from lowwater.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
+from lowwater.log.sidecar import SegmentFacts, durable_facts
 from lowwater.log.snapshots import read_snapshot, replay, snapshot_offsets, snapshot_path
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
@@ -34,13 +37,12 @@ STEM_LENGTH = 20
 class Situation:
     """What is known before looking at the files."""
 
+    key: LogKey
     topic_partition: TopicPartition
     directory: str
     entry: LogEntry  # the last checkpoint's; an empty one when there is none
-    log_start: int  # the durable mark
-    ceiling: int
-    power_cut: bool  # the page cache of the last run is gone, or may be
     leader_epoch: int
+    is_compacted: bool
     interval: int
     now_ms: int
 
@@ -59,19 +61,22 @@ class Recovery:
     def __init__(self, shared: Shared, situation: Situation) -> None:
         self._shared = shared
         self._disk = shared.disk
+        self._marks = shared.marks
         self._situation = situation
         self._directory = situation.directory
         self._entry = situation.entry
         self._quarantine = Quarantine(shared.disk, situation.directory)
         self._epochs = LeaderEpochs(situation.entry.epochs)
-        self._state = LogState(log_start=max(situation.log_start, situation.entry.log_start))
+        log_start = max(shared.marks.log_start_of(situation.key), situation.entry.log_start)
+        self._state = LogState(log_start=log_start)
         self._end: int | None = None
         self._last_epoch = -1
         self._names_changed = False
-        self._lost = False
 
     def run(self) -> LogState:
         names = self._disk.listdir(self._directory)
+        if complete_or_undo(self._disk, self._directory, names):
+            names = self._disk.listdir(self._directory)
         bases = sorted(int(name[:STEM_LENGTH]) for name in names if _is_log(name))
         self._remove_strays(names, set(bases))
         for place, base in enumerate(bases):
@@ -107,18 +112,21 @@ class Recovery:
         return damage is None
 
     def _believe(self, segment: Segment, size: int) -> bool:
-        """Take a segment unseen: it was durable, and is as long as it was."""
+        """Take a segment unseen: it was durable, at the checkpoint or by compaction, and is as long as it was."""
+        facts = self._durable_facts(segment)
+        if facts is None or facts.size != size:
+            return False
+        segment.take(facts)
+        self._end = segment.next_offset
+        self._last_epoch = max(self._last_epoch, self._epochs.epoch_at(segment.next_offset - 1))
+        return True
+
+    def _durable_facts(self, segment: Segment) -> SegmentFacts | None:
         for known in self._entry.segments:
-            if known.base_offset != segment.base_offset:
-                continue
-            if known.facts.size != size or known.facts.next_offset > self._entry.flushed_end:
-                return False
-            segment.take(known.facts)
-            segment.created_ms = known.created_ms
-            self._end = segment.next_offset
-            self._last_epoch = self._epochs.epoch_at(segment.next_offset - 1)
-            return True
-        return False
+            if known.base_offset == segment.base_offset and known.facts.next_offset <= self._entry.flushed_end:
+                segment.created_ms = known.created_ms
+                return known.facts
+        return durable_facts(self._disk, segment_path(self._directory, segment.base_offset, ""))
 
     def _scan(self, segment: Segment, size: int, following: int | None) -> Damage | None:
         """Walk over the batches up to the first bad one."""
@@ -150,7 +158,8 @@ class Recovery:
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
         if offset < self._entry.flushed_end:
             return  # durable then: damage of its records is the reader's to find, and the batches behind it stay
-        if offset > expected and header.leader_epoch == self._last_epoch:
+        may_have_gaps = self._situation.is_compacted and following is not None
+        if offset > expected and header.leader_epoch == self._last_epoch and not may_have_gaps:
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
@@ -161,7 +170,7 @@ class Recovery:
         if damage.good_batches_follow or (self._end or 0) < self._entry.flushed_end:
             kept = self._quarantine.keep_tail(segment.path, damage.position)
             logger.error("%s: byte %d: %s; the rest is in %s", segment.path, damage.position, damage.why, kept)
-            self._lost = True
+            self._note_loss()
         else:
             logger.warning("%s: byte %d: %s; cut off", segment.path, damage.position, damage.why)
         file = segment.handle.file()
@@ -170,11 +179,12 @@ class Recovery:
 
     def _set_aside(self, bases: list[int]) -> None:
         """Segments behind the end of the log do not belong to it."""
+        if bases:
+            self._note_loss()
         for base in bases:
             path = segment_path(self._directory, base)
             logger.error("%s lies behind damaged batches; it is kept in %s", path, self._quarantine.keep_file(path))
             self._discard(base)
-            self._lost = True
 
     def _discard(self, base: int) -> None:
         for suffix in SEGMENT_SUFFIXES:
@@ -202,16 +212,23 @@ class Recovery:
             state.log_end = state.log_start
         if state.log_end < entry.flushed_end:
             logger.error("%s: durable records from %d on are lost", self._situation.topic_partition, state.log_end)
-            self._lost = True
+            self._note_loss()
         self._epochs.drop_from(state.log_end)
         self._epochs.drop_before(state.log_start)
         state.epochs = self._epochs
         state.flushed_end = min(entry.flushed_end, state.log_end)
         state.unsynced = [segment for segment in state.unsynced if segment in state.segments]
-        state.resume_at = max(entry.resume_at, entry.log_end, state.log_end)
-        if self._situation.power_cut or self._lost:
+        state.clean_until = min(entry.clean_until, state.log_end)
+        state.resume_at = max(entry.resume_at, entry.log_end, state.log_end, self._marks.resume_of(self._situation.key))
+        if self._marks.may_have_lost(self._situation.leader_epoch, self._epochs.last):
             # Readers may have seen offsets up to the ceiling. A killed process, by contrast, loses nothing.
-            state.resume_at = max(state.resume_at, self._situation.ceiling)
+            state.resume_at = max(state.resume_at, self._marks.ceiling_of(self._situation.key))
+
+    def _note_loss(self) -> None:
+        """Records that were seen are gone: their offsets are not given out again, also if this start is cut short."""
+        ceiling = self._marks.ceiling_of(self._situation.key)
+        if self._marks.resume_of(self._situation.key) < ceiling:
+            self._marks.raise_resume(self._situation.key, ceiling)
 
     def _producers(self, snapshots: list[int]) -> Producers:
         """From the newest state that lies within the log, and the batches after it."""

@@ -4,10 +4,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowwater.log.checkpoint import LogEntry
+from lowwater.log.config import LogConfig
 from lowwater.log.segment import Segment
 
 if TYPE_CHECKING:
     from lowwater.log.partition_log import PartitionLog
+
+
+def may_have_expired(entry: LogEntry, config: LogConfig, now_ms: int) -> bool:
+    """The same question about a log that is not loaded."""
+    if not entry.segments or not config.delete:
+        return False
+    oldest = entry.segments[0].facts
+    latest = oldest.max_timestamp if oldest.max_timestamp >= 0 else oldest.modified_ms
+    is_old = 0 <= config.retention_ms < now_ms - latest
+    return is_old or 0 <= config.retention_bytes < sum(one.facts.size for one in entry.segments)
 
 
 def expired(log: PartitionLog, now_ms: int) -> list[Segment]:

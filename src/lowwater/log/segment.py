@@ -18,6 +18,7 @@ from lowwater.log.files import FileCache, OpenFile
 from lowwater.log.index import SegmentIndex
 from lowwater.log.sidecar import SIDECAR_SUFFIXES, SegmentFacts, read_sidecar, write_sidecar
 from lowwater.log.slices import Slice, empty_slice
+from lowwater.log.tally import Tally
 from lowwater.ports import File
 from lowwater.types import Buffer
 from lowwater.wire.records import CRC_START
@@ -36,43 +37,20 @@ def segment_path(directory: str, base_offset: int, suffix: str = LOG_SUFFIX) -> 
     return f"{directory}/{base_offset:020d}{suffix}"
 
 
-class Segment:
+class Segment(Tally):
     """Owned by one PartitionLog. Everything in [0, size) is whole batches and never changes."""
 
-    __slots__ = (
-        "_allocated",
-        "_files",
-        "_handle",
-        "_hot_from",
-        "_index",
-        "base_offset",
-        "created_ms",
-        "directory",
-        "first_timestamp",
-        "is_sealed",
-        "max_timestamp",
-        "max_timestamp_offset",
-        "modified_ms",
-        "next_offset",
-        "size",
-    )
+    __slots__ = ("_allocated", "_files", "_handle", "_hot_from", "created_ms", "directory", "is_sealed")
 
     def __init__(self, files: FileCache, directory: str, base_offset: int, created_ms: int) -> None:
+        super().__init__(base_offset, created_ms)
         self._files = files
         self._handle: OpenFile | None = None
-        self._index: SegmentIndex | None = None
         self._allocated = 0
         self._hot_from = 0
         self.directory = directory
-        self.base_offset = base_offset
-        self.next_offset = base_offset
-        self.size = 0
         self.is_sealed = False
         self.created_ms = created_ms
-        self.modified_ms = created_ms
-        self.first_timestamp = -1
-        self.max_timestamp = -1
-        self.max_timestamp_offset = base_offset
 
     @classmethod
     def create(cls, files: FileCache, directory: str, base_offset: int, now_ms: int) -> Segment:
@@ -81,7 +59,7 @@ class Segment:
         segment._handle = files.open(segment.path, create=True)
         if segment._handle.file().size():
             segment._handle.file().truncate(0)  # left over from a create that failed halfway
-        segment._index = SegmentIndex()
+        segment.start_over()
         return segment
 
     @property
@@ -112,21 +90,8 @@ class Segment:
     def _stem(self) -> str:
         return segment_path(self.directory, self.base_offset, "")
 
-    @property
-    def facts(self) -> SegmentFacts:
-        return SegmentFacts(
-            self.size,
-            self.next_offset,
-            self.max_timestamp,
-            self.max_timestamp_offset,
-            self.first_timestamp,
-            self.modified_ms,
-        )
-
     def take(self, facts: SegmentFacts) -> None:
-        """Believe what was known of this segment before."""
-        self.size, self.next_offset, self.max_timestamp, self.max_timestamp_offset = facts[:4]
-        self.first_timestamp, self.modified_ms = facts[4:]
+        super().take(facts)
         self._hot_from = self.size
 
     # -- writing
@@ -142,22 +107,6 @@ class Segment:
             raise ShortWriteError(written, size)
         self.note(batch[:CRC_START], last_offset, max_timestamp, size, interval)
         self.modified_ms = now_ms
-
-    def note(self, prefix: Buffer, last_offset: int, max_timestamp: int, size: int, interval: int) -> None:
-        """Take into account the batch that follows in the file."""
-        index = self.index
-        position = self.size
-        if max_timestamp > self.max_timestamp:
-            self.max_timestamp = max_timestamp
-            self.max_timestamp_offset = last_offset
-        if index.unindexed_bytes > interval:
-            index.add_entry(last_offset - self.base_offset, position)
-            index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
-        if not position:
-            self.first_timestamp = max_timestamp
-        index.note_batch(prefix, size)
-        self.size = position + size
-        self.next_offset = last_offset + 1
 
     def cut_back(self) -> None:
         """Remove what a failed write left behind the end."""
@@ -272,14 +221,6 @@ class Segment:
             self.size = end
             self._index = None
             raise StorageError(f"{self.path} is damaged {error}") from error
-
-    def start_over(self) -> None:
-        """Forget everything about the content; `note` brings it back batch by batch."""
-        self._index = SegmentIndex()
-        self.size = 0
-        self.next_offset = self.base_offset
-        self.max_timestamp = self.first_timestamp = -1
-        self.max_timestamp_offset = self.base_offset
 
     def write_sidecar(self, *, is_durable: bool = False) -> None:
         """Leave the index on disk for the next start; StorageError or OSError leaves none, which is no loss."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from lowwater.errors import StorageError
 from lowwater.log.atomic_file import read_sealed, sealed
 from lowwater.log.index import SegmentIndex
 from lowwater.ports import Disk
@@ -41,7 +42,14 @@ class Sidecar:
 
 
 def write_sidecar(
-    disk: Disk, stem: str, base_offset: int, facts: SegmentFacts, index: SegmentIndex, *, is_durable: bool
+    disk: Disk,
+    stem: str,
+    base_offset: int,
+    facts: SegmentFacts,
+    index: SegmentIndex,
+    *,
+    is_durable: bool,
+    sync: bool = False,
 ) -> None:
     """`stem` is the path without its suffix."""
     offset_file = index.offset_file()
@@ -49,7 +57,7 @@ def write_sidecar(
     counts = (crc32c(offset_file), crc32c(time_file), index.chain, index.unindexed_bytes, len(index.sums))
     sums = _SUMS.pack(*facts, is_durable, *counts) + index.sums.tobytes()
     for suffix, content in zip(SIDECAR_SUFFIXES, (offset_file, time_file, sealed(SUMS_KIND, sums)), strict=True):
-        _write(disk, stem + suffix, content)
+        _write(disk, stem + suffix, content, sync=sync)
 
 
 def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
@@ -72,10 +80,22 @@ def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
     return Sidecar(SegmentFacts(*facts), bool(is_durable), index)
 
 
-def _write(disk: Disk, path: str, content: bytes) -> None:
+def durable_facts(disk: Disk, stem: str) -> SegmentFacts | None:
+    """What `.sums` says of a log that was synced before it; None when there is no such file."""
+    sums = read_sealed(disk, stem + SUMS_SUFFIX, SUMS_KIND)
+    if sums is None or len(sums) < _SUMS.size:
+        return None
+    *facts, is_durable, _, _, _, _, _ = _SUMS.unpack_from(sums)
+    return SegmentFacts(*facts) if is_durable else None
+
+
+def _write(disk: Disk, path: str, content: bytes, *, sync: bool) -> None:
     file = disk.open(path, create=True)
     try:
         file.truncate(0)
-        file.pwrite(content, 0)
+        if file.pwrite(content, 0) != len(content):
+            raise StorageError(f"{path} cannot be written: no space left", retriable=True)
+        if sync:
+            file.sync()
     finally:
         file.close()

@@ -19,6 +19,7 @@ class LogState:
     flushed_end: int = 0
     # The next batch gets at least this offset: those before may have been seen and lost.
     resume_at: int = 0
+    clean_until: int = 0  # compacted below this offset
     segments: list[Segment] = field(default_factory=list)
     epochs: LeaderEpochs = field(default_factory=LeaderEpochs)
     producers: Producers = field(default_factory=Producers)

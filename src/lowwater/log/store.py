@@ -60,7 +60,7 @@ class LogStore:
     @classmethod
     def open(cls, disk: Disk, path: str, *, now_ms: int, ids: Ids, files_max: int = FILES_MAX) -> LogStore:
         """Take the directory for this process; StorageError when it is in use or of a format we do not know."""
-        disk.mkdir(path)
+        _make_directory(disk, path)
         lock = _take_lock(disk, path)
         try:
             _check_format(disk, path)
@@ -68,7 +68,7 @@ class LogStore:
             was_clean = take_clean_marker(disk, f"{path}/clean", last)
             marks = Marks.open(disk, f"{path}/marks")
             # Its sync also makes the removal of the clean marker durable: both are in this directory.
-            marks.begin_boot(ids.boot_id(), last.boot_count if last is not None else 0)
+            marks.begin_boot(ids.boot_id(), last.boot_count if last is not None else 0, was_clean=was_clean)
             disk.mkdir(f"{path}/topics")
             disk.sync_dir(path)
             store = cls(Shared(disk, FileCache(disk, files_max), marks), path, ids, lock, last, now_ms)
@@ -133,6 +133,7 @@ class LogStore:
             log_end=entry.log_end,
             flushed_end=entry.flushed_end,
             resume_at=entry.resume_at,
+            clean_until=entry.clean_until,
             segments=segments,
             epochs=LeaderEpochs(entry.epochs),
             producers=Producers.decode(entry.producers or b""),
@@ -140,13 +141,12 @@ class LogStore:
 
     def _recover(self, log: PartitionLog, entry: LogEntry) -> LogState:
         situation = Situation(
+            key=log.key,
             topic_partition=log.topic_partition,
             directory=log.directory,
             entry=entry,
-            log_start=self._marks.log_start_of(log.key),
-            ceiling=self._marks.ceiling_of(log.key),
-            power_cut=not self._marks.same_boot,
             leader_epoch=log.leader_epoch,
+            is_compacted=log.config.compact,
             interval=log.config.index_interval_bytes,
             now_ms=self._now_ms,
         )
@@ -156,11 +156,11 @@ class LogStore:
         """No directory: nothing was written, or a power cut took it."""
         entry = LogEntry.decode(data) if data is not None else EMPTY_ENTRY
         start = max(entry.log_start, self._marks.log_start_of(log.key))
-        state = LogState(log_start=start, log_end=start, flushed_end=start, resume_at=max(start, entry.resume_at))
-        state.epochs = LeaderEpochs(entry.epochs)
-        if log.leader_epoch > 0 and not self.was_clean and not self._marks.same_boot:
-            state.resume_at = max(state.resume_at, self._marks.ceiling_of(log.key))
-        return state
+        resume_at = max(start, entry.resume_at, self._marks.resume_of(log.key))
+        epochs = LeaderEpochs(entry.epochs)
+        if self._marks.may_have_lost(log.leader_epoch, epochs.last):
+            resume_at = max(resume_at, self._marks.ceiling_of(log.key))
+        return LogState(log_start=start, log_end=start, flushed_end=start, resume_at=resume_at, epochs=epochs)
 
     # -- ceilings
 
@@ -262,6 +262,13 @@ def _segment(files: FileCache, directory: str, entry: SegmentEntry) -> Segment:
 def _directory_name(topic: str, topic_id: bytes) -> str:
     """The id makes it unique, the name makes it readable; legal topic names are legal file names."""
     return f"{topic[:NAME_CHARACTERS_MAX]}-{topic_id.hex()}"
+
+
+def _make_directory(disk: Disk, path: str) -> None:
+    """Its name is made durable before the format file is there, so never again later."""
+    disk.mkdir(path)
+    if not disk.exists(f"{path}/format"):
+        disk.sync_dir(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
 
 
 def _take_lock(disk: Disk, path: str) -> Lock:

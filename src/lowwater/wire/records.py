@@ -290,28 +290,32 @@ def build_batch(
     last = last_offset if last_offset is not None else records[-1].offset
     times = [record.timestamp for record in records] or [NO_TIMESTAMP]
     base_time = times[0] if base_timestamp is None else base_timestamp
-    batch = bytearray(HEADER_SIZE)
     body = bytearray()
     for record in records:
         _write_record(body, record, first, base_time)
-    batch += compression.compress(codec, body)
-    _HEADER.pack_into(
-        batch,
-        0,
-        first,
-        len(batch) - PREFIX_SIZE,
-        leader_epoch,
-        2,
-        0,
-        attributes | codec,
-        last - first,
-        base_time,
-        max(times) if max_timestamp is None else max_timestamp,
-        producer_id,
-        producer_epoch,
-        base_sequence,
-        len(records),
+    header = BatchHeader(
+        base_offset=first,
+        batch_length=0,
+        leader_epoch=leader_epoch,
+        magic=2,
+        crc=0,
+        attributes=attributes | codec,
+        last_offset_delta=last - first,
+        base_timestamp=base_time,
+        max_timestamp=max(times) if max_timestamp is None else max_timestamp,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
+        base_sequence=base_sequence,
+        record_count=len(records),
     )
+    return encode_batch(header, body)
+
+
+def encode_batch(header: BatchHeader, body: Buffer) -> bytearray:
+    """A batch of these encoded records; length and CRC of the header are found, the rest is taken."""
+    batch = bytearray(HEADER_SIZE)
+    batch += compression.compress(header.codec, body)
+    _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - PREFIX_SIZE))
     seal(batch)
     return batch
 
