@@ -1,7 +1,7 @@
 """An answer that comes later, without an event loop.
 
-Handlers are plain functions or coroutines; a coroutine waits by awaiting a `Pending`. Nothing here knows asyncio, so the
-same handlers run under the real server and under a simulated clock.
+Handlers are plain functions or coroutines; a coroutine waits by awaiting a `Pending`. Nothing here knows asyncio, so
+the same handlers run under the real server and under a simulated clock.
 """
 
 from __future__ import annotations

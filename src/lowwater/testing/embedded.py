@@ -16,14 +16,16 @@ import sys
 import tempfile
 import threading
 from collections.abc import Callable, Mapping
+from concurrent.futures import Future
 from typing import IO, TypeVar
 
+from lowwater.broker.pending import Pending, run
 from lowwater.config import BrokerConfig
 from lowwater.errors import LowwaterError
 from lowwater.ports import Clock, Disk
 from lowwater.server.node import Node
 from lowwater.testing.faults import Faults
-from lowwater.testing.generated import Generator, fill
+from lowwater.testing.generated import Generator, ensure_topic, fill
 
 T = TypeVar("T")
 
@@ -124,6 +126,7 @@ class Broker:
     ) -> None:
         """Make the partition span [first, next) with generated records; the topic is created when missing."""
         broker = self.node.broker
+        self._in_thread().settle(lambda: run(ensure_topic(broker, topic, partition + 1)))
         self.call(lambda: fill(broker, topic, partition, first, next, generate))
 
     def call(self, work: Callable[[], T]) -> T:
@@ -194,6 +197,21 @@ class _InThread:
             return work()
 
         return asyncio.run_coroutine_threadsafe(on_loop(), self._loop).result(START_TIMEOUT_S)
+
+    def settle(self, begin: Callable[[], Pending[T]]) -> T:
+        """Begin on the loop, and wait for the outcome."""
+        if self._loop is None:
+            raise LowwaterError("the broker is not running")
+        outcome: Future[T] = Future()
+
+        def settled(done: Pending[T]) -> None:
+            try:
+                outcome.set_result(done.result())
+            except Exception as error:
+                outcome.set_exception(error)
+
+        self._loop.call_soon_threadsafe(lambda: begin().on_done(settled))
+        return outcome.result(START_TIMEOUT_S)
 
     def _end(self, *, clean: bool) -> None:
         if self._thread is None or self._loop is None or self._stop is None:

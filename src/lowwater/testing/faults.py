@@ -16,7 +16,7 @@ from lowwater.broker.refusal import refuse
 from lowwater.broker.router import RequestContext, Route
 from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.ports import Scheduler
-from lowwater.wire.messages import API
+from lowwater.wire.messages import API, ProduceRequest
 
 API_NAMES = {api.name for api in API.values()}
 
@@ -78,6 +78,7 @@ class Faults:
 
     def _later(self, delay_ms: int, call: tuple[Route, Any, RequestContext]) -> Pending[Any]:
         answer: Pending[Any] = Pending()
+        _keep_records(call[1])
 
         def serve() -> None:
             served = self._serve(*call)
@@ -95,3 +96,12 @@ def _pass_on(done: Pending[Any], answer: Pending[Any]) -> None:
         answer.resolve(done.result())
     except ApiError as error:
         answer.fail(error)
+
+
+def _keep_records(request: Any) -> None:
+    """Records are views of the connection's buffer, which is used again before the delay is over."""
+    if isinstance(request, ProduceRequest):
+        for topic in request.topic_data:
+            for data in topic.partition_data:
+                if data.records is not None:
+                    data.records = memoryview(bytearray(data.records))

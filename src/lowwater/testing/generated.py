@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
+from lowwater.broker.changes import Decision
+from lowwater.broker.metadata_records import PartitionsAdded
+from lowwater.errors import LowwaterError
 from lowwater.wire.records import Record, build_batch
 
 if TYPE_CHECKING:
@@ -25,11 +28,27 @@ def key_and_value(partition: int) -> Generator:
     return generate
 
 
+async def ensure_topic(broker: Broker, name: str, partitions: int) -> None:
+    """Create the topic, or add the partitions it lacks."""
+    await broker.topics.change(lambda: _ensure(broker, name, partitions))
+
+
+def _ensure(broker: Broker, name: str, partitions: int) -> Decision[None]:
+    topic, boot = broker.topics.get(name), broker.store.boot_count
+    if topic is None:
+        return Decision([broker.topics.create(name, partitions, {}, boot)], None)
+    if topic.partition_count < partitions:
+        return Decision([PartitionsAdded(topic.id, partitions, boot)], None)
+    return Decision([], None)
+
+
 def fill(broker: Broker, topic: str, partition: int, first: int, end: int, generate: Generator | None) -> None:
     """Make an empty partition span [first, end)."""
     if not 0 <= first <= end:
         raise ValueError(f"a partition spans [first, next) with 0 <= first <= next, not [{first}, {end})")
     target = broker.partition(topic, partition)
+    if target.log.next_offset:
+        raise LowwaterError(f"{topic}-{partition} has records already; only a fresh partition can be filled")
     target.log.start_at(first)
     make = generate or key_and_value(partition)
     now_ms = broker.clock.now_ms()
