@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import logging
 from collections.abc import Sequence
 
@@ -45,7 +46,12 @@ class MetadataLog:
         """Return when the records are durable; StorageError when they are not written, or nobody can say."""
         if self.failed is not None:
             raise StorageError(f"metadata cannot be changed until a restart: {self.failed}")
-        self._journal.append(map(encode, records))
+        try:
+            self._journal.append(map(encode, records))
+        except StorageError as error:
+            if not _is_out_of_space(error):
+                self.failed = str(error)
+            raise
         try:
             self._journal.sync()
         except OSError as error:
@@ -60,3 +66,9 @@ class MetadataLog:
 
     def close(self) -> None:
         self._journal.close()
+
+
+def _is_out_of_space(error: StorageError) -> bool:
+    """Then the next change may well succeed; any other failure leaves the file in a state nobody knows."""
+    cause = error.__cause__
+    return not isinstance(cause, OSError) or cause.errno in (errno.ENOSPC, errno.EDQUOT)
