@@ -71,6 +71,7 @@ class Recovery:
         self._state = LogState(log_start=log_start)
         self._end: int | None = None
         self._last_epoch = -1
+        self._gap: int | None = None  # where the first one begins among the batches that were scanned
         self._names_changed = False
 
     def run(self) -> LogState:
@@ -161,6 +162,8 @@ class Recovery:
         may_have_gaps = self._situation.is_compacted and following is not None
         if offset > expected and header.leader_epoch == self._last_epoch and not may_have_gaps:
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
+        if offset > expected and self._gap is None:
+            self._gap = expected
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
 
@@ -231,14 +234,15 @@ class Recovery:
             self._marks.raise_resume(self._situation.key, ceiling)
 
     def _producers(self, snapshots: list[int]) -> Producers:
-        """From the newest state that lies within the log, and the batches after it."""
+        """From the newest state before anything that may have been lost, and the batches after it."""
         log_end = self._state.log_end
+        intact_until = log_end if self._gap is None else self._gap
         producers, start = Producers(), self._state.log_start
         if self._entry.producers is not None and self._entry.log_end <= log_end:
             producers, start = Producers.decode(self._entry.producers), self._entry.log_end
         for offset in snapshots:
-            if offset > log_end:
-                # It speaks of lost batches, and must not come back when the log has grown past it.
+            if offset > intact_until:
+                # It may speak of lost batches, and must not come back when the log has grown past it.
                 self._disk.unlink(snapshot_path(self._directory, offset))
                 self._names_changed = True
             elif offset > start and (found := read_snapshot(self._disk, self._directory, offset)) is not None:
