@@ -10,6 +10,7 @@ from typing import Protocol, TypeVar
 
 from lowwater.types import Buffer
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -107,6 +108,11 @@ class Offload(Protocol):
 
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Run `work` elsewhere, then call `done(result, error)` on the event loop."""
+
+    def submit_heavy(
+        self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """The same for much Python work: it may run in another process, so `work` and `argument` must survive pickling."""
 
 
 class Timer(Protocol):

@@ -22,6 +22,7 @@ from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
 
 logger = logging.getLogger(__name__)
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 EVERYTHING = 2**63
@@ -163,6 +164,12 @@ class Broker:
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Run blocking `work` off the loop, then `done` on it."""
         self._offload.submit(work, done)
+
+    def submit_heavy(
+        self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        """The same for much Python work, which may go to another process."""
+        self._offload.submit_heavy(work, argument, done)
 
     def appended(self) -> None:
         """After appends: logs that came near their ceilings get higher ones before they need them."""

@@ -8,6 +8,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lowwater.errors import StorageError
+from lowwater.log.compaction import CompactionPlan, CompactionResult, execute
 from lowwater.log.partition_log import PartitionLog
 from lowwater.ports import Timer
 
@@ -29,9 +30,11 @@ class Housekeeping:
         self._stopped = False
         self._raising = False
         self._sweeping = False
+        self._compacting = False
 
     def start(self) -> None:
         self._repeat("retention", self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
+        self._repeat("compaction", self._broker.config.int("log.cleaner.backoff.ms"), self.compact_logs)
         self._repeat("checkpoint", CHECKPOINT_EVERY_MS, self._broker.store.checkpoint)
 
     def stop(self) -> None:
@@ -100,3 +103,38 @@ class Housekeeping:
             return
         if deleted:
             logger.info("retention removed %d segments of %s", len(deleted), log.topic_partition)
+
+    # ---- compaction
+
+    def compact_logs(self) -> None:
+        """Look for compacted logs with enough to do; one at a time is compacted, off the loop."""
+        if self._compacting or self._stopped:
+            return
+        now_ms = self._broker.clock.now_ms()
+        for log in self._compacted_logs():
+            log.roll_if_due(now_ms)
+            if any(segment.is_sealed and segment.next_offset > log.flushed_end for segment in log.segments):
+                # Only durable segments are compacted; the next look finds this one ready.
+                self._broker.commits.flushed([(log, log.log_end)])
+            plan = log.plan_compaction(now_ms)
+            if plan is not None:
+                self._compact(log, plan)
+                return
+
+    def _compacted_logs(self) -> Iterator[PartitionLog]:
+        for topic in list(self._broker.topics):
+            if topic.log_config.compact:
+                for index in range(topic.partition_count):
+                    yield topic.partition(index).log
+
+    def _compact(self, log: PartitionLog, plan: CompactionPlan) -> None:
+        self._compacting = True
+
+        def done(result: CompactionResult | None, error: BaseException | None) -> None:
+            self._compacting = False
+            log.finish_compaction(result or CompactionResult(None, (), 0, str(error), retriable=True))
+            if error is None:
+                # The next one at once: many logs may be waiting.
+                self._broker.scheduler.call_soon(self.compact_logs)
+
+        self._broker.submit_heavy(execute, plan, done)

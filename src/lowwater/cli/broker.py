@@ -115,7 +115,7 @@ async def _serve(config: BrokerConfig, data_dir: str, host: str | None, port: in
     from lowwater.server.node import Node, listen_address
 
     listen = listen_address(config)
-    node = Node(config, data_dir)
+    node = Node(config, data_dir, worker_processes=True)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):

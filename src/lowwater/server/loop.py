@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
 from typing import TypeVar
 
 from lowwater.ports import Timer
 
+A = TypeVar("A")
 T = TypeVar("T")
 
 
@@ -23,17 +25,45 @@ class LoopScheduler:
         return self._loop.call_later(delay_ms / 1000, callback)
 
 
-class ThreadOffload:
-    """A few threads for fsync and cold reads; results come back on the loop."""
+class PoolOffload:
+    """A few threads for fsync and cold reads, a process for heavy work; results come back on the loop.
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, threads_max: int = 4) -> None:
+    The process lives only while there is work for it. Without `processes`, heavy work goes to a thread.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads_max: int = 4, processes: bool = False) -> None:
         self._loop = loop
-        self._pool = ThreadPoolExecutor(threads_max, thread_name_prefix="lowwater-offload")
+        self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="lowwater-offload")
+        self._processes = processes
+        self._heavy_pool: ProcessPoolExecutor | None = None
+        self._heavy_unfinished = 0
         self._unfinished = 0
         self._idle = asyncio.Event()
         self._idle.set()
 
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        self._watch(self._threads.submit(work), done)
+
+    def submit_heavy(
+        self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
+    ) -> None:
+        if not self._processes:
+            self._watch(self._threads.submit(work, argument), done)
+            return
+        if self._heavy_pool is None:
+            # Spawned, not forked: this process has threads.
+            self._heavy_pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+        self._heavy_unfinished += 1
+
+        def heavy_done(result: T | None, error: BaseException | None) -> None:
+            self._heavy_unfinished -= 1
+            if not self._heavy_unfinished:
+                self._end_process()
+            done(result, error)
+
+        self._watch(self._heavy_pool.submit(work, argument), heavy_done)
+
+    def _watch(self, future: Future[T], done: Callable[[T | None, BaseException | None], None]) -> None:
         self._unfinished += 1
         self._idle.clear()
 
@@ -47,7 +77,12 @@ class ThreadOffload:
             error = future.exception()
             self._loop.call_soon_threadsafe(deliver, None if error else future.result(), error)
 
-        self._pool.submit(work).add_done_callback(finished)
+        future.add_done_callback(finished)
+
+    def _end_process(self) -> None:
+        if self._heavy_pool is not None:
+            self._heavy_pool.shutdown(wait=False)
+            self._heavy_pool = None
 
     async def drained(self) -> None:
         """Return when nothing is under way and every callback has run."""
@@ -55,4 +90,5 @@ class ThreadOffload:
             await self._idle.wait()
 
     def close(self) -> None:
-        self._pool.shutdown(wait=True)
+        self._end_process()
+        self._threads.shutdown(wait=True)

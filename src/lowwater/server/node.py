@@ -10,7 +10,7 @@ from lowwater.broker.router import Router
 from lowwater.config import BrokerConfig, parse_listener
 from lowwater.ports import Clock, Disk, Ids
 from lowwater.server.listener import Listener, ListenerLimits
-from lowwater.server.loop import LoopScheduler, ThreadOffload
+from lowwater.server.loop import LoopScheduler, PoolOffload
 from lowwater.system import SystemClock, SystemDisk, SystemIds
 
 logger = logging.getLogger(__name__)
@@ -27,10 +27,11 @@ class Node:
         disk: Disk | None = None,
         clock: Clock | None = None,
         ids: Ids | None = None,
+        worker_processes: bool = False,
     ) -> None:
         loop = asyncio.get_running_loop()
         self.scheduler = LoopScheduler(loop)
-        self._offload = ThreadOffload(loop)
+        self._offload = PoolOffload(loop, processes=worker_processes)
         surroundings = Surroundings(
             disk or SystemDisk(), clock or SystemClock(), ids or SystemIds(), self.scheduler, self._offload
         )
