@@ -37,8 +37,10 @@ def plan(log: PartitionLog, disk: Disk, name: str, now_ms: int) -> CompactionPla
 
 def _cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
     found = []
+    lag_ms = log.config.min_compaction_lag_ms
     for segment in log.segments:
-        is_recent = now_ms - segment.max_timestamp < log.config.min_compaction_lag_ms
+        # Without a lag, timestamps do not matter: those ahead of our clock must not put compaction off.
+        is_recent = lag_ms > 0 and now_ms - segment.max_timestamp < lag_ms
         if not segment.is_sealed or segment.next_offset > log.flushed_end or is_recent:
             break
         found.append(segment)
