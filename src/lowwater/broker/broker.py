@@ -80,6 +80,7 @@ class Broker:
         except BaseException:
             self.store.abandon()
             raise
+        self.topics.on_deleted.append(self._drop)
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
 
@@ -120,7 +121,7 @@ class Broker:
             topic.partition(index)
         logger.info("all partitions are checked")
 
-    def topic_deleted(self, topic: Topic) -> None:
+    def _drop(self, topic: Topic) -> None:
         """The topic is gone from the metadata; its files follow, off the loop."""
         waiting = {fetch for partition in topic.opened() for fetch in partition.waiting_fetches}
         remove_files = self.store.begin_delete_topic(topic.id)
