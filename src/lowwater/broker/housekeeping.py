@@ -82,6 +82,8 @@ class Housekeeping:
     def _logs(self) -> Iterator[PartitionLog]:
         for topic in list(self._broker.topics):
             for index in range(topic.partition_count):
+                if self._broker.topics.by_id(topic.id) is None:
+                    break  # deleted since the last turn: its logs must not come back
                 yield topic.partition(index).log
 
     def _sweep_some(self, logs: Iterator[PartitionLog]) -> None:
