@@ -15,6 +15,7 @@ from lowwater.ports import Disk
 from lowwater.testing.simdisk import SimClock, SimDisk, SimIds
 from lowwater.wire.frame import decode_response_header, encode_request_header
 from lowwater.wire.messages import API
+from lowwater.wire.records import Record, build_batch
 from lowwater.wire.schema import declaration_of, decoder, encoder
 
 NODE = 1
@@ -94,6 +95,17 @@ class BrokerInMemory:
         if config is not None:
             self.config = BrokerConfig.load(None, {"node.id": str(NODE), **config})
         self.start()
+
+    def append(self, topic: str, count: int, *, producer_id: int = -1) -> None:
+        """Batches of one record each to partition 0; an idempotent producer's when it has an id."""
+        partition = self.broker.partition(topic, 0)
+        now_ms = self.clock.now_ms()
+        for number in range(count):
+            record = Record(offset=0, timestamp=now_ms, key=b"k%d" % number, value=b"v", headers=())
+            producer = (
+                {} if producer_id < 0 else {"producer_id": producer_id, "producer_epoch": 0, "base_sequence": number}
+            )
+            partition.append(memoryview(bytearray(build_batch([record], **producer))), now_ms, zstd_allowed=True)
 
     def begin(self, request: Any, version: int | None = None) -> Pending[Any] | Any:
         """The answer, or a Pending of its bytes."""

@@ -330,6 +330,7 @@ SCRIPT: tuple[Record, ...] = (
     created("b", OTHER_ID),
     QuotaSet((("user", "bob"),), {"producer_byte_rate": 5.0}),
     TopicConfigured(ID, {}),
+    TopicConfigured(ID, {"leader.replication.throttled.replicas": ",".join(["0:1"] * 700)}),  # torn at some sector
     PartitionsAdded(ID, 3, 2),
     BrokerConfigured("", {"message.max.bytes": "77"}),
     TopicDeleted(OTHER_ID),
