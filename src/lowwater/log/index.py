@@ -24,7 +24,18 @@ NO_TIMESTAMP = -1
 class SegmentIndex:
     """Offsets are relative to the segment's base offset."""
 
-    __slots__ = ("chain", "offsets", "positions", "sums", "time_offsets", "times", "unindexed_bytes", "unverified")
+    __slots__ = (
+        "_recent_offsets",
+        "_recent_positions",
+        "chain",
+        "offsets",
+        "positions",
+        "sums",
+        "time_offsets",
+        "times",
+        "unindexed_bytes",
+        "unverified",
+    )
 
     def __init__(self) -> None:
         self.offsets = array("I")
@@ -34,6 +45,9 @@ class SegmentIndex:
         self.sums = array("I")
         self.chain = 0
         self.unindexed_bytes = 0
+        # Every batch since the last entry, for the readers at the tail; those written by this process only.
+        self._recent_offsets = array("I")
+        self._recent_positions = array("I")
         # One byte per interval, 1 = not yet compared with its sum; None when everything was written by this process.
         self.unverified: bytearray | None = None
 
@@ -44,6 +58,7 @@ class SegmentIndex:
         self.sums.append(self.chain)
         self.chain = 0
         self.unindexed_bytes = 0
+        del self._recent_offsets[:], self._recent_positions[:]
         if self.unverified is not None:
             self.unverified.append(0)
 
@@ -53,8 +68,10 @@ class SegmentIndex:
             self.times.append(timestamp)
             self.time_offsets.append(offset)
 
-    def note_batch(self, prefix: Buffer, size: int) -> None:
+    def note_batch(self, prefix: Buffer, last_offset: int, position: int, size: int) -> None:
         """A batch was written; `prefix` is the part of its header that its CRC does not cover."""
+        self._recent_offsets.append(last_offset)
+        self._recent_positions.append(position)
         self.chain = crc32c(prefix, self.chain)
         self.unindexed_bytes += size
 
@@ -62,6 +79,9 @@ class SegmentIndex:
 
     def position_before(self, offset: int) -> int:
         """Where to begin the search for the batch that holds `offset`."""
+        recent = bisect_left(self._recent_offsets, offset)
+        if 0 < recent < len(self._recent_offsets):
+            return self._recent_positions[recent]
         entry = bisect_right(self.offsets, offset) - 1
         return self.positions[entry] if entry >= 0 else 0
 

@@ -28,7 +28,7 @@ from lowwater.log.marks import LogKey, raise_point
 from lowwater.log.producers import Producer, Producers, SentBatch
 from lowwater.log.segment import Segment, ShortWriteError
 from lowwater.log.slices import Slice, empty_slice
-from lowwater.log.snapshots import drop_old_snapshots, write_snapshot
+from lowwater.log.snapshots import drop_snapshots, sync_snapshot, write_snapshot
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
 from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
@@ -284,7 +284,6 @@ class PartitionLog:
             return
         try:
             write_snapshot(self._shared.disk, self.directory, offset, self._producers)
-            drop_old_snapshots(self._shared.disk, self.directory, self._shared.disk.listdir(self.directory), offset)
         except (OSError, StorageError) as error:
             logger.warning("the producer snapshot of %s was not saved: %s", self.topic_partition, error)
 
@@ -449,14 +448,30 @@ class PartitionLog:
 
     def advance_log_start(self, offset: int) -> None:
         """Make `offset` the durable log start, then remove the segments that end at or before it."""
-        self.touch()
+        doomed = [one for one in self.segments if one.next_offset <= offset]
+        if doomed and self._producers is not None:
+            self._secure_snapshot(self._segments[len(doomed) :])
         try:
             self._shared.marks.raise_log_start(self.key, offset)
         except StorageError as error:
             raise (error if error.retriable else self.go_offline(str(error))) from error
         self.log_start = max(self.log_start, offset)
         self._epochs.drop_before(self.log_start)
-        self._remove([one for one in self._segments if one.next_offset <= self.log_start])
+        self._remove(doomed)
+
+    def _secure_snapshot(self, remaining: list[Segment]) -> None:
+        """What producers did in the segments that go must be known without them."""
+        assert self._producers is not None
+        disk, directory = self._shared.disk, self.directory
+        start = remaining[0].base_offset if remaining else self.log_end
+        try:
+            if remaining:
+                sync_snapshot(disk, directory, start)
+            else:
+                write_snapshot(disk, directory, start, self._producers, durable=True)
+            drop_snapshots(disk, directory, before=start)
+        except OSError as error:
+            raise StorageError(f"{self.topic_partition}: producer snapshot: {error}", retriable=True) from error
 
     def _remove(self, segments: list[Segment]) -> None:
         self._segments = [one for one in self._segments if one not in segments]

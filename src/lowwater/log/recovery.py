@@ -237,7 +237,8 @@ class Recovery:
         """From the newest state before anything that may have been lost, and the batches after it."""
         log_end = self._state.log_end
         intact_until = log_end if self._gap is None else self._gap
-        producers, start = Producers(), self._state.log_start
+        producers = Producers()
+        start = self._state.segments[0].base_offset if self._state.segments else log_end
         if self._entry.producers is not None and self._entry.log_end <= log_end:
             producers, start = Producers.decode(self._entry.producers), self._entry.log_end
         for offset in snapshots:
@@ -245,7 +246,7 @@ class Recovery:
                 # It may speak of lost batches, and must not come back when the log has grown past it.
                 self._disk.unlink(snapshot_path(self._directory, offset))
                 self._names_changed = True
-            elif offset > start and (found := read_snapshot(self._disk, self._directory, offset)) is not None:
+            elif offset >= start and (found := read_snapshot(self._disk, self._directory, offset)) is not None:
                 producers, start = found, offset
         replay(producers, self._state.segments, start, log_end, self._situation.now_ms)
         return producers

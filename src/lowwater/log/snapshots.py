@@ -1,4 +1,7 @@
-"""Producer state beside the segments: `<offset>.snapshot` is the state before that offset, all five batches of each."""
+"""Producer state beside the segments: `<offset>.snapshot` is the state before that offset, all five batches of each.
+
+Each segment begins with one, so that the state can be rebuilt although older segments are gone.
+"""
 
 from __future__ import annotations
 
@@ -12,7 +15,6 @@ from lowwater.ports import Disk
 
 SNAPSHOT_SUFFIX = ".snapshot"
 SNAPSHOT_KIND = b"LWP1"
-KEPT = 2
 
 
 def snapshot_path(directory: str, offset: int) -> str:
@@ -24,9 +26,20 @@ def snapshot_offsets(names: list[str]) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
-def write_snapshot(disk: Disk, directory: str, offset: int, producers: Producers) -> None:
-    """Not durable, and need not be: without it the state is rebuilt from the batches."""
-    replace_file(disk, snapshot_path(directory, offset), sealed(SNAPSHOT_KIND, producers.encode()), durable=False)
+def write_snapshot(disk: Disk, directory: str, offset: int, producers: Producers, *, durable: bool = False) -> None:
+    """Need not be durable as long as the batches are there, from which it can be rebuilt."""
+    replace_file(disk, snapshot_path(directory, offset), sealed(SNAPSHOT_KIND, producers.encode()), durable=durable)
+
+
+def sync_snapshot(disk: Disk, directory: str, offset: int) -> None:
+    """Make a snapshot durable, if there is one."""
+    if disk.exists(snapshot_path(directory, offset)):
+        file = disk.open(snapshot_path(directory, offset))
+        try:
+            file.sync()
+        finally:
+            file.close()
+        disk.sync_dir(directory)
 
 
 def read_snapshot(disk: Disk, directory: str, offset: int) -> Producers | None:
@@ -34,10 +47,10 @@ def read_snapshot(disk: Disk, directory: str, offset: int) -> Producers | None:
     return None if data is None else Producers.decode(data)
 
 
-def drop_old_snapshots(disk: Disk, directory: str, names: list[str], before: int) -> None:
-    """Keep the newest few of those below `before`."""
-    for offset in [one for one in snapshot_offsets(names) if one < before][:-KEPT]:
-        with contextlib.suppress(OSError):
+def drop_snapshots(disk: Disk, directory: str, *, before: int) -> None:
+    """Those of deleted segments."""
+    for offset in snapshot_offsets(disk.listdir(directory)):
+        if offset < before:
             disk.unlink(snapshot_path(directory, offset))
 
 

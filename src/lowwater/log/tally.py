@@ -52,7 +52,7 @@ class Tally:
             index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
         if not position:
             self.first_timestamp = max_timestamp
-        index.note_batch(prefix, size)
+        index.note_batch(prefix, last_offset - self.base_offset, position, size)
         self.size = position + size
         self.next_offset = last_offset + 1
 
