@@ -1,48 +1,62 @@
 """Generates the function that reads one version of one message.
 
 The source is flat: structs are read in line, runs of fixed-size fields with one unpack, and the length of a string or
-array is read by the run before it. A string that reaches past the end is cut short by slicing and moves the position
-past the end, so every later read fails, and so does the comparison with the size that ends every decoder.
+array is read by the run before it, a string together with the run after it. Unpacking checks the bounds.
 """
 
 import struct
 from collections.abc import Callable
-from typing import Any
+from functools import cache
+from itertools import repeat
+from typing import Any, NamedTuple
 
 from lowwater.errors import WireError
 from lowwater.types import Buffer
+from lowwater.wire.arrays import SHORT, list_reader
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, default_source, holds_records
 from lowwater.wire.source import Source
 from lowwater.wire.varint import long_string, rest_of_uvarint, skip_tags
 
-# Objects one message may bring into being (array elements, counted at every depth), whatever its size.
-OBJECTS_MAX = 1_000_000
+# Array elements that one request may bring into being, at all depths together, however large it is.
+REQUEST_OBJECTS_MAX = 500_000
+# A response comes from a broker that the user chose, and describes everything it has.
+RESPONSE_OBJECTS_MAX = 10_000_000
 
 
-class _ArrayReaders(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
-    """unpack_from for arrays of one fixed-size type, by count; made when first met."""
+class _PendingText(NamedTuple):
+    """A string that is read together with the run after it."""
 
-    def __init__(self, code: str) -> None:
-        self._code = code
-
-    def __missing__(self, count: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
-        reader = struct.Struct(">" + self._code * count if "s" in self._code else f">{count}{self._code}").unpack_from
-        if len(self) < 256:
-            self[count] = reader
-        return reader
+    target: str
+    lead: str
 
 
-_ARRAYS: dict[str, _ArrayReaders] = {}
+class _TextUnpackers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
+    """By the lead of a string: what unpacks the string and the codes `after` it. `base` is the lead of an empty one."""
+
+    def __init__(self, after: str, base: int) -> None:
+        self._after = after
+        self._base = base
+
+    def __missing__(self, lead: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
+        unpack = struct.Struct(f">{lead - self._base}s{self._after}").unpack_from
+        if lead < 128:
+            self[lead] = unpack
+        return unpack
 
 
-def _fail(what: str) -> None:
-    raise WireError(what)
+@cache
+def text_unpackers(after: str, base: int) -> _TextUnpackers:
+    return _TextUnpackers(after, base)
 
 
 def build_decoder(cls: type, version: int) -> Callable[[Buffer], Any]:
     """A function from the bytes of a whole body to an instance of `cls`. It raises WireError only."""
     return _Decoder(cls, version).build()
+
+
+def _fail(what: str) -> None:
+    raise WireError(what)
 
 
 class _Decoder:
@@ -51,12 +65,15 @@ class _Decoder:
         self._version = version
         self._flexible = declaration_of(cls).is_flexible(version)
         self._zero_copy = holds_records(cls)
+        self._is_request = cls.__name__.endswith("Request")
+        self._text_before: _PendingText | None = None
         self._run: list[tuple[str, str]] = []
         self._source = Source(
             {
                 "WireError": WireError,
                 "fail": _fail,
                 "new": object.__new__,
+                "repeat": repeat,
                 "rest_of_uvarint": rest_of_uvarint,
                 "long_string": long_string,
                 "skip_tags": skip_tags,
@@ -68,14 +85,20 @@ class _Decoder:
         source = self._source
         title = f"{self._cls.__name__} v{self._version}"
         with source.block("def decode(buf):"):
-            source.line(
-                "if type(buf) is not memoryview: buf = memoryview(buf)" if self._zero_copy else "buf = bytes(buf)"
-            )
-            source.line(f"size = len(buf); p = 0; room = {OBJECTS_MAX}")
+            if self._zero_copy:
+                source.line("if type(buf) is not memoryview: buf = memoryview(buf)")
+            else:
+                source.line("buf = bytes(buf)")
+            room = REQUEST_OBJECTS_MAX if self._is_request else RESPONSE_OBJECTS_MAX
+            source.line(f"size = len(buf); p = 0; room = {room}")
             with source.block("try:"):
+                source.line(f"m = new({source.constant('C', self._cls)})")
                 self._struct(self._cls, "m")
                 self._flush()
-                source.line(f"if p != size: fail('{title} has bytes left over' if p < size else '{title} ends early')")
+                source.line(f"if p > size: fail('{title} ends early')")
+                if not self._is_request:
+                    # Kafka does not look behind a request, and librdkafka leaves bytes there (Metadata v13).
+                    source.line(f"if p < size: fail('{title} has bytes left over')")
                 source.line("return m")
             with source.block("except bad_input as error:"):
                 source.line(f"raise WireError(f'{title} cannot be read: {{error}}') from error")
@@ -83,7 +106,7 @@ class _Decoder:
         return decode
 
     def _struct(self, cls: type, target: str) -> None:
-        self._source.line(f"{target} = new({self._source.constant('C', cls)})")
+        """Read the fields of an instance that is there already, still empty."""
         fields = declaration_of(cls).fields
         tagged = [field for field in fields if field.tag is not None and field.present(self._version)]
         for field in fields:
@@ -109,16 +132,24 @@ class _Decoder:
             self._nested(shape, target, nullable)
 
     def _flush(self) -> None:
-        """Read the pending run of fixed-size values with one unpack."""
+        """Read the pending run of fixed-size values, and the string before it, with one unpack."""
         codes = "".join(code for code, _ in self._run)
         targets = ", ".join(target for _, target in self._run)
         self._run.clear()
-        if codes == "B":
+        if self._text_before is not None:
+            self._flush_text(self._text_before, codes, targets)
+        elif codes == "B":
             self._source.line(f"{targets} = buf[p]; p += 1")
         elif codes:
-            self._source.line(
-                f"({targets},) = {self._source.unpacker(codes)}(buf, p); p += {struct.calcsize('>' + codes)}"
-            )
+            size = struct.calcsize(">" + codes)
+            self._source.line(f"({targets},) = {self._source.unpacker(codes)}(buf, p); p += {size}")
+
+    def _flush_text(self, text: _PendingText, codes: str, targets: str) -> None:
+        self._text_before = None
+        source, base = self._source, int(self._flexible)
+        unpackers, after = source.constant("text", text_unpackers(codes, base)), struct.calcsize(">" + codes)
+        source.line(f"(text, {targets}) = {unpackers}[{text.lead}](buf, p)")
+        source.line(f"{text.target} = text.decode(); p += {text.lead} + {after - base}")
 
     def _lead(self, wide_code: str) -> str:
         """Read a length with the run before it. In flexible versions it is the first byte of length + 1 as a varint."""
@@ -130,18 +161,17 @@ class _Decoder:
     def _sized(self, kind: str, target: str, nullable: bool) -> None:
         source = self._source
         n = self._lead("h" if kind == "string" else "i")
-        null = f"{n} == 0" if self._flexible else f"{n} == -1"
-        if nullable:
-            with source.block(f"if {null}:"):
-                source.line(f"{target} = None")
-            with source.block("else:"):
-                self._sized_body(kind, target, n)
-        else:
+        if not nullable:
             self._sized_body(kind, target, n)
+            return
+        with source.block(f"if {n} == 0:" if self._flexible else f"if {n} == -1:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
+            self._sized_body(kind, target, n)
+            self._flush()
 
     def _sized_body(self, kind: str, target: str, n: str) -> None:
         source = self._source
-        end = f"p + {n} - 1" if self._flexible else f"p + {n}"
         if kind == "string" and self._flexible:
             source.line(f"if not 0 < {n} < 128: {n}, p = long_string(buf, p, {n})")
         elif self._flexible:
@@ -149,54 +179,69 @@ class _Decoder:
             source.line(f"if {n} == 0: fail('null where bytes are required')")
         else:
             source.line(f"if {n} < 0: fail(f'a length of {{{n}}}')")
-        source.line(f"q = {end}")
         if kind == "string":
-            text = "str(buf[p:q], 'utf-8')" if self._zero_copy else "buf[p:q].decode()"
-            source.line(f"{target} = {text}; p = q")
+            self._text_before = _PendingText(target, n)
             return
+        source.line(f"q = p + {n} - 1" if self._flexible else f"q = p + {n}")
         source.line("if q > size: fail(f'{q - p} bytes announced, {size - p} left')")
         source.line(f"{target} = buf[p:q]; p = q" if kind == "records" else f"{target} = bytes(buf[p:q]); p = q")
 
     def _array(self, item: Shape, target: str, nullable: bool) -> None:
         source = self._source
         n = self._lead("i")
-        if self._flexible:
-            source.line(f"if {n} > 127: {n}, p = rest_of_uvarint(buf, p, {n})")
-            source.line(f"{n} -= 1")
-        if nullable:
-            with source.block(f"if {n} == -1:"):
-                source.line(f"{target} = None")
-            with source.block("else:"):
-                self._array_body(item, target, n)
-        else:
+        if not nullable:
+            self._array_body(item, target, n)
+            return
+        with source.block(f"if {n} == {int(self._flexible) - 1}:"):
+            source.line(f"{target} = None")
+        with source.block("else:"):
             self._array_body(item, target, n)
 
     def _array_body(self, item: Shape, target: str, n: str) -> None:
-        source = self._source
-        bytes_min = smallest(item, self._version, self._flexible)
-        room = f"{n} * {bytes_min}" if bytes_min > 1 else n
-        source.line(
-            f"if not 0 <= {room} <= size - p or {n} > room: fail(f'a count of {{{n}}} with {{size - p}} bytes left')"
-        )
-        source.line(f"room -= {n}")
         if isinstance(item, Fixed):
-            readers = source.constant("A", _ARRAYS.setdefault(item.code, _ArrayReaders(item.code)))
-            source.line(f"{target} = list({readers}[{n}](buf, p)); p += {room}")
+            self._fixed_array(item, target, n)
             return
+        source = self._source
+        if self._flexible:
+            source.line(f"if {n} > 127: {n}, p = rest_of_uvarint(buf, p, {n})")
+            source.line(f"{n} -= 1")
+        bytes_min = smallest(item, self._version, self._flexible)
+        too_many = f"not 0 <= {n} * {bytes_min} <= size - p or {n} > room"
+        source.line(f"if {too_many}: fail(f'a count of {{{n}}} with {{size - p}} bytes left')")
+        source.line(f"room -= {n}")
         items, each = source.fresh("a"), source.fresh("o")
+        if isinstance(item, type):
+            name = source.constant("C", item)
+            source.line(f"{target} = {items} = [new({name})] if {n} == 1 else [*map(new, repeat({name}, {n}))]")
+            with source.block(f"for {each} in {items}:"):
+                self._struct(item, each)
+                self._flush()
+            return
         source.line(f"{target} = {items} = []")
         with source.block(f"for _ in range({n}):"):
             self._value(item, each, nullable=False)
             self._flush()
             source.line(f"{items}.append({each})")
 
+    def _fixed_array(self, item: Fixed, target: str, n: str) -> None:
+        source = self._source
+        base = int(self._flexible)
+        reader = list_reader(item.code, base)
+        short, long = source.constant("short", reader.short), source.constant("long", reader.long)
+        source.line(f"if {n} == {base}: {target} = []")
+        source.line(f"elif {base} < {n} < {base + SHORT}: {target} = [*{short}[{n}](buf, p)]")
+        source.line(f"else: {n}, p, {target} = {long}(buf, p, {n}, room)")
+        source.line(f"p += {n} * {item.size}" + f" - {item.size}" * base)
+        if self._is_request:
+            source.line(f"room -= {n}")
+            source.line("if room < 0: fail('too many elements in one request')")
+
     def _nested(self, cls: type, target: str, nullable: bool) -> None:
         source = self._source
         if not nullable:
-            name = source.fresh("o") if "." in target else target
+            name = source.fresh("o")
+            source.line(f"{target} = {name} = new({source.constant('C', cls)})")
             self._struct(cls, name)
-            if name != target:
-                source.line(f"{target} = {name}")
             return
         marker = source.fresh("n")
         self._run.append(("b", marker))
@@ -240,7 +285,6 @@ def smallest(shape: Shape, version: int, flexible: bool) -> int:
     if isinstance(shape, Array):
         return 1 if flexible else 4
     fields = [each for each in declaration_of(shape).fields if each.tag is None and each.present(version)]
-    inner = (
-        1 if isinstance(f.shape, type) and f.nullable(version) else smallest(f.shape, version, flexible) for f in fields
-    )
+    markers = [each for each in fields if isinstance(each.shape, type) and each.nullable(version)]
+    inner = (1 if each in markers else smallest(each.shape, version, flexible) for each in fields)
     return sum(inner) + flexible

@@ -9,26 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from lowwater.types import Buffer
+from lowwater.wire.arrays import lists_written
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, holds_records
 from lowwater.wire.source import Source
-from lowwater.wire.varint import string_length, write_uvarint
-
-
-class _ArrayWriters(dict[int, Callable[..., bytes]]):
-    """pack for arrays of one fixed-size type, by count; made when first met."""
-
-    def __init__(self, code: str) -> None:
-        self._code = code
-
-    def __missing__(self, count: int) -> Callable[..., bytes]:
-        writer = struct.Struct(">" + self._code * count).pack
-        if len(self) < 256:
-            self[count] = writer
-        return writer
-
-
-_ARRAYS: dict[str, _ArrayWriters] = {}
+from lowwater.wire.varint import SHORT_UVARINT, string_length, write_uvarint
 
 
 def _refuse(what: str) -> None:
@@ -65,6 +50,7 @@ class _Encoder:
                 "refuse": _refuse,
                 "join": b"".join,
                 "uvarint": write_uvarint,
+                "short_uvarint": SHORT_UVARINT,
                 "string_length": string_length,
                 "bad_value": (struct.error, TypeError, AttributeError),
             }
@@ -142,6 +128,8 @@ class _Encoder:
         self._run.clear()
         if codes and not values:
             self._source.line(f"add({bytes(len(codes))!r})")
+        elif codes == "B":
+            self._source.line(f"add(short_uvarint[{values}])")
         elif codes:
             self._source.line(f"add({self._source.packer(codes)}({values}))")
 
@@ -186,12 +174,13 @@ class _Encoder:
     def _array(self, item: Shape, value: str) -> None:
         source = self._source
         items = source.fresh("a")
+        if isinstance(item, Fixed):
+            self._flush()
+            lists = source.constant("lists", lists_written(item.code, int(self._flexible)))
+            source.line(f"add({lists}[tuple({value})])")
+            return
         source.line(f"{items} = {value}")
         self._lead(f"len({items})", "i")
-        if isinstance(item, Fixed):
-            writers = source.constant("A", _ARRAYS.setdefault(item.code, _ArrayWriters(item.code)))
-            source.line(f"add({writers}[len({items})](*{items}))")
-            return
         each = source.fresh("o")
         with source.block(f"for {each} in {items}:"):
             self._value(item, each, nullable=False)

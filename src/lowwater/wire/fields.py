@@ -90,7 +90,8 @@ def shape_of(annotation: Any) -> Shape:
         return Array(shape_of(get_args(annotation)[0]))
     if isinstance(annotation, type) and hasattr(annotation, "__declared__"):
         return annotation
-    raise TypeError(f"{annotation!r} is not a type that a message can hold")
+    hint = "; declare messages without postponed annotations" if isinstance(annotation, str) else ""
+    raise TypeError(f"{annotation!r} is not a type that a message can hold{hint}")
 
 
 def zero_of(shape: Shape) -> Any:

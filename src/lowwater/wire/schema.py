@@ -16,12 +16,12 @@ from typing import Annotated, Any, TypeAlias, TypeVar, cast
 
 from lowwater.types import Buffer
 from lowwater.wire.declaration import Declaration, declaration_of, message, struct
-from lowwater.wire.decoding import OBJECTS_MAX, build_decoder
+from lowwater.wire.decoding import REQUEST_OBJECTS_MAX, build_decoder
 from lowwater.wire.encoding import build_encoder, build_parts_encoder
 from lowwater.wire.fields import ZERO_UUID, Field, Fixed, Sized, Spec, holds_records
 
 __all__ = [
-    "OBJECTS_MAX",
+    "REQUEST_OBJECTS_MAX",
     "ZERO_UUID",
     "Bool",
     "Bytes",

@@ -4,21 +4,20 @@ from lowwater.errors import WireError
 from lowwater.types import Buffer
 
 STRING_BYTES_MAX = 0x7FFF
-_SHORT = [bytes([value]) for value in range(128)]
+SHORT_UVARINT = [bytes([value]) for value in range(128)]
 
 
 def write_uvarint(value: int) -> bytes:
     """`value` as an unsigned varint; it has to be within [0, 2**32)."""
     if 0 <= value < 128:
-        return _SHORT[value]
+        return SHORT_UVARINT[value]
     if not 0 <= value < 1 << 32:
         raise ValueError(f"{value} does not fit an unsigned varint")
-    out = bytearray()
-    while value > 127:
-        out.append(value & 127 | 128)
-        value >>= 7
-    out.append(value)
-    return bytes(out)
+    if value < 1 << 14:
+        return bytes((value & 127 | 128, value >> 7))
+    if value < 1 << 21:
+        return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14))
+    return bytes((value & 127 | 128, value >> 7 & 127 | 128, value >> 14 & 127 | 128)) + write_uvarint(value >> 21)
 
 
 def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
@@ -30,14 +29,22 @@ def read_uvarint(data: Buffer, position: int) -> tuple[int, int]:
 
 
 def rest_of_uvarint(data: Buffer, position: int, lead: int) -> tuple[int, int]:
-    """Like read_uvarint, when the first byte is read already and `position` is behind it."""
-    value = lead & 127
-    for shift in (7, 14, 21, 28):
-        byte = data[position]
-        position += 1
-        value |= (byte & 127) << shift
-        if byte < 128:
-            return value, position
+    """Like read_uvarint, when the first byte is read already, is above 127, and `position` is behind it."""
+    byte = data[position]
+    if byte < 128:
+        return lead & 127 | byte << 7, position + 1
+    value = lead & 127 | (byte & 127) << 7
+    byte = data[position + 1]
+    if byte < 128:
+        return value | byte << 14, position + 2
+    value |= (byte & 127) << 14
+    byte = data[position + 2]
+    if byte < 128:
+        return value | byte << 21, position + 3
+    value |= (byte & 127) << 21
+    byte = data[position + 3]
+    if byte < 128:
+        return value | byte << 28, position + 4
     raise WireError("a varint has more than 5 bytes")
 
 
