@@ -161,6 +161,10 @@ class ErrorCode(IntEnum):
     SHARE_SESSION_LIMIT_REACHED = 133, "there are as many share sessions as are allowed", RETRIABLE
 
 
+# What a client sent is quoted in errors; a message on the wire, and a line in the log, has an end.
+DETAIL_CHARACTERS_MAX = 1000
+
+
 class LowwaterError(Exception):
     """Base of everything this package raises on purpose."""
 
@@ -169,6 +173,8 @@ class ApiError(LowwaterError):
     """A request cannot be served; `code` goes to the client, `detail` says why in words."""
 
     def __init__(self, code: ErrorCode, detail: str = "") -> None:
+        if len(detail) > DETAIL_CHARACTERS_MAX:
+            detail = detail[: DETAIL_CHARACTERS_MAX - 1] + "…"
         super().__init__(f"{code.name}: {detail}" if detail else code.name)
         self.code = code
         self.detail = detail

@@ -196,17 +196,23 @@ class Router:
         reply: Pending[Reply | None] = Pending()
         reply.on_abandon = response.abandon
 
-        def encode(done: Pending[Any]) -> None:
+        def encoded(done: Pending[Any]) -> Reply | None:
             try:
                 value = done.result()
             except ApiError as error:
                 value = refuse(route.api, request, error)
-            except Exception as error:
-                reply.fail(error)
-                return
-            reply.resolve(None if value is None else route.reply(value, correlation_id))
+            return None if value is None else route.reply(value, correlation_id)
 
-        response.on_done(encode)
+        def settle(done: Pending[Any]) -> None:
+            try:
+                answer = encoded(done)
+            except Exception as error:
+                # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
+                reply.fail(error)
+            else:
+                reply.resolve(answer)
+
+        response.on_done(settle)
         return reply
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
-from lowwater.errors import ApiError, ErrorCode
+from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.log.partition_log import PartitionLog
 from lowwater.wire.messages.produce import (
     PartitionProduceData,
@@ -39,7 +39,7 @@ def produce(
     if request.acks == NO_REPLY:
         if job.failed:
             # The client cannot be told otherwise that its records were not taken.
-            raise ConnectionAbortedError("a Produce with acks=0 failed")
+            raise WireError(f"a Produce with acks=0 failed: {job.failed}")
         return None
     if not job.unflushed:
         return job.response
@@ -72,7 +72,7 @@ class ProduceJob:
         self._now_ms = broker.clock.now_ms()
         self.response = ProduceResponse(responses=[])
         self.unflushed: list[tuple[PartitionLog, int]] = []
-        self.failed = False
+        self.failed: ApiError | None = None
 
     def append_all(self) -> None:
         for topic in self._request.topic_data:
@@ -92,7 +92,7 @@ class ProduceJob:
                 raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch per partition")
             appended = partition.append(data.records, self._now_ms, zstd_allowed=self._zstd_allowed)
         except ApiError as error:
-            self.failed = True
+            self.failed = error
             return PartitionProduceResponse(
                 index=data.index, error_code=error.code, base_offset=-1, error_message=error.detail or None
             )
