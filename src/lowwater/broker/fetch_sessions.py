@@ -124,7 +124,7 @@ class FetchSessions:
     ) -> FetchPlan:
         if epoch in (INITIAL_EPOCH, FINAL_EPOCH):
             self._sessions.pop(session_id, None)
-            session = self._open(wanted, uses_topic_ids, now_ms) if epoch == INITIAL_EPOCH and wanted else None
+            session = self._open(wanted, uses_topic_ids, now_ms) if epoch == INITIAL_EPOCH else None
             return FetchPlan(wanted, session, incremental=False)
         session = self._continue(session_id, epoch, uses_topic_ids)
         session.change(wanted, forgotten)

@@ -34,7 +34,7 @@ def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bo
         raise _too_short(batch)
     header = BatchHeader._make(unpack_header(batch))
     if header.magic != 2:
-        raise _invalid(f"message format {header.magic} is no longer taken, only 2")
+        raise _wrong_format(header.magic)
     if header.batch_length + PREFIX_SIZE != size:
         raise _wrong_length(header, size)
     if size > config.max_message_bytes:
@@ -57,15 +57,23 @@ def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bo
 def _too_short(batch: memoryview) -> ApiError:
     if not len(batch):
         return _invalid("a Produce must hold one record batch per partition")
-    if len(batch) > MAGIC_POSITION and batch[MAGIC_POSITION] < 2:
-        return _invalid(f"message format {batch[MAGIC_POSITION]} is no longer taken, only 2")
-    return ApiError(ErrorCode.CORRUPT_MESSAGE, f"{len(batch)} bytes are too few for a record batch")
+    if len(batch) > MAGIC_POSITION and batch[MAGIC_POSITION] != 2:
+        return _wrong_format(batch[MAGIC_POSITION])
+    return _invalid(f"{len(batch)} bytes are too few for a record batch")
+
+
+def _wrong_format(magic: int) -> ApiError:
+    if 0 <= magic < 2:
+        return _invalid(f"message format {magic} is no longer taken, only 2")
+    return ApiError(ErrorCode.CORRUPT_MESSAGE, f"message format {magic} is unknown")
 
 
 def _wrong_length(header: BatchHeader, size: int) -> ApiError:
-    if HEADER_SIZE <= header.size < size:
+    if header.size < HEADER_SIZE:
+        return ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch cannot have {header.size} bytes")
+    if header.size < size:
         return _invalid("a Produce must hold exactly one record batch per partition")
-    return ApiError(ErrorCode.CORRUPT_MESSAGE, f"a batch of {header.size} bytes in {size} bytes")
+    return _invalid(f"a batch of {header.size} bytes in {size} bytes")
 
 
 def _forbidden(attributes: int) -> ApiError:

@@ -63,8 +63,8 @@ def test_no_batch_is_an_invalid_record() -> None:
 
 
 @pytest.mark.parametrize("size", [1, 16, 60])
-def test_a_piece_of_a_header_is_corrupt(size: int) -> None:
-    assert refusal(Home(), batch_of(b"v")[:size]) == ErrorCode.CORRUPT_MESSAGE
+def test_a_piece_of_a_header_is_no_record(size: int) -> None:
+    assert refusal(Home(), batch_of(b"v")[:size]) == ErrorCode.INVALID_RECORD
 
 
 @pytest.mark.parametrize("magic", [0, 1])
@@ -80,8 +80,14 @@ def test_two_batches_for_one_partition_are_invalid() -> None:
     assert refusal(Home(), two) == ErrorCode.INVALID_RECORD
 
 
-def test_a_batch_that_ends_early_is_corrupt() -> None:
-    assert refusal(Home(), batch_of(b"a" * 100)[:-1]) == ErrorCode.CORRUPT_MESSAGE
+def test_a_batch_that_ends_early_is_no_record() -> None:
+    assert refusal(Home(), batch_of(b"a" * 100)[:-1]) == ErrorCode.INVALID_RECORD
+
+
+def test_a_future_format_is_corrupt() -> None:
+    batch = bytearray(batch_of(b"a"))
+    batch[16] = 3
+    assert refusal(Home(), memoryview(batch)) == ErrorCode.CORRUPT_MESSAGE
 
 
 def test_a_length_below_that_of_a_header_is_corrupt() -> None:

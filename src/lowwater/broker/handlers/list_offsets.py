@@ -25,7 +25,9 @@ if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
 
 LATEST, EARLIEST, MAX_TIMESTAMP, EARLIEST_LOCAL, LATEST_TIERED, EARLIEST_PENDING_UPLOAD = -1, -2, -3, -4, -5, -6
-SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+SINCE = {LATEST: 1, EARLIEST: 1, MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8, LATEST_TIERED: 9, EARLIEST_PENDING_UPLOAD: 11}
+NEVER = 1 << 15
+LEADER_EPOCHS_SINCE = 4
 READ_COMMITTED = 1
 
 
@@ -34,9 +36,11 @@ def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestCo
     asked = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
     topics = []
     for topic in request.topics:
+        # A partition asked twice is answered once, as refused.
+        once = {one.partition_index: one for one in topic.partitions}
         answers = [
             _answer(broker, topic.name, one, request, context, repeated=asked[topic.name, one.partition_index] > 1)
-            for one in topic.partitions
+            for one in once.values()
         ]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
@@ -79,22 +83,22 @@ def _answer_one(
     log: PartitionLog, asked: ListOffsetsPartition, isolation_level: int, version: int
 ) -> ListOffsetsPartitionResponse:
     offset, timestamp, epoch = _find(log, asked.timestamp, isolation_level, version)
-    return ListOffsetsPartitionResponse(
-        partition_index=asked.partition_index, timestamp=timestamp, offset=offset, leader_epoch=epoch
-    )
+    answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset)
+    if version >= LEADER_EPOCHS_SINCE:
+        answer.leader_epoch = epoch
+    return answer
 
 
 def _find(log: PartitionLog, timestamp: int, isolation_level: int, version: int) -> tuple[int, int, int]:
     """(offset, timestamp, leader epoch), -1 where there is none."""
-    if timestamp < 0 and version < SINCE.get(timestamp, 1):
-        raise ApiError(
-            ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} needs a newer ListOffsets than v{version}"
-        )
+    if timestamp < 0 and version < SINCE.get(timestamp, NEVER):
+        raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in ListOffsets v{version}")
     end = log.last_stable if isolation_level == READ_COMMITTED else log.log_end
     if timestamp == LATEST:
-        return end, -1, log.epoch_at(end)
+        return end, -1, log.leader_epoch
     if timestamp in (EARLIEST, EARLIEST_LOCAL):
-        return log.log_start, -1, log.epoch_at(log.log_start)
+        is_empty = log.log_start == log.log_end
+        return log.log_start, -1, log.leader_epoch if is_empty else log.epoch_at(log.log_start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     found = (
