@@ -123,7 +123,7 @@ class Topics:
         """Broker settings altered for one node, or for all of them (node "")."""
         return self._altered.get(node, {})
 
-    # ---- deciding: each gives the record of a change that may be made, or raises ApiError
+    # ---- deciding: what may be changed, ApiError when it may not
 
     def create(self, name: str, partitions: int, configs: Mapping[str, str], boot: int) -> TopicCreated:
         self.check_name(name)
@@ -143,6 +143,8 @@ class Topics:
 
     def check_configs(self, configs: Mapping[str, str]) -> None:
         """Whether a topic can have these settings of its own."""
+        if not configs:
+            return
         try:
             check_topic_settings(self.config, configs)
         except ConfigError as error:

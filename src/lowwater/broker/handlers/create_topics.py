@@ -7,6 +7,7 @@ replicas. v5 tells the settings of the new topic, v7 its id.
 from __future__ import annotations
 
 from collections import Counter
+from functools import cache
 from typing import TYPE_CHECKING
 
 from lowwater.broker.assignments import check_replicas
@@ -30,15 +31,20 @@ if TYPE_CHECKING:
 PARTITIONS_PER_REQUEST_MAX = 10_000
 METADATA_TOPIC = "__cluster_metadata"
 DEFAULT = -1
+CONFIGS_TOLD_SINCE = 5
 
 
 @handles(CreateTopicsRequest)
 async def create_topics(broker: Broker, request: CreateTopicsRequest, context: RequestContext) -> CreateTopicsResponse:
-    return await broker.topics.change(lambda: decide(broker, request))
+    tells_configs = context.api_version >= CONFIGS_TOLD_SINCE
+    return await broker.topics.change(lambda: decide(broker, request, tells_configs=tells_configs))
 
 
-def decide(broker: Broker, request: CreateTopicsRequest) -> Decision[CreateTopicsResponse]:
+def decide(
+    broker: Broker, request: CreateTopicsRequest, *, tells_configs: bool = True
+) -> Decision[CreateTopicsResponse]:
     records: list[Record] = []
+    describe = cache(_describe)  # topics with equal settings share one configuration
     results: list[CreatableTopicResult] = []
     named = Counter(topic.name for topic in request.topics)
     too_many = _partitions(broker, request.topics) > PARTITIONS_PER_REQUEST_MAX
@@ -56,7 +62,8 @@ def decide(broker: Broker, request: CreateTopicsRequest) -> Decision[CreateTopic
             results.append(_refused(topic.name, error))
             continue
         records.append(created)
-        results.append(_created(created, broker.topics.topic_config(created.configs)))
+        configs = describe(broker.topics.topic_config(created.configs)) if tells_configs else None
+        results.append(_created(created, configs))
     return Decision([] if request.validate_only else records, CreateTopicsResponse(topics=results))
 
 
@@ -121,19 +128,23 @@ def _refused(name: str, error: ApiError) -> CreatableTopicResult:
     return CreatableTopicResult(name=name, error_code=error.code, error_message=error.detail, configs=[])
 
 
-def _created(created: TopicCreated, config: TopicConfig) -> CreatableTopicResult:
+def _created(created: TopicCreated, configs: list[CreatableTopicConfigs] | None) -> CreatableTopicResult:
     return CreatableTopicResult(
         name=created.name,
         topic_id=created.topic_id,
         num_partitions=created.partitions,
         replication_factor=1,
-        configs=[
-            CreatableTopicConfigs(
-                name=setting.name,
-                value=config.text(setting.name),
-                config_source=config.source(setting.name),
-                is_sensitive=setting.sensitive,
-            )
-            for setting in TOPIC_SETTINGS
-        ],
+        configs=configs,
     )
+
+
+def _describe(config: TopicConfig) -> list[CreatableTopicConfigs]:
+    return [
+        CreatableTopicConfigs(
+            name=setting.name,
+            value=config.text(setting.name),
+            config_source=config.source(setting.name),
+            is_sensitive=setting.sensitive,
+        )
+        for setting in TOPIC_SETTINGS
+    ]
