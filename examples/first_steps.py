@@ -77,7 +77,8 @@ def positions_at(bootstrap: str, since_ms: int) -> list[TopicPartition]:
     found = consumer.offsets_for_times(asked, timeout=10)
     consumer.close()
     moment = datetime.fromtimestamp(since_ms / 1000, UTC)
-    print(f"3. {moment:%Y-%m-%d %H:%M} UTC lies at " + ", ".join(f"{tp.partition}:{tp.offset:,}" for tp in found) + ".")
+    offsets = ", ".join(f"{tp.offset:,}" for tp in found)
+    print(f"3. {moment:%Y-%m-%d %H:%M} UTC begins at offsets {offsets} of partitions 0 to {PARTITIONS - 1}.")
     return list(found)
 
 
