@@ -1,0 +1,1 @@
+"""Bytes to messages and back: frames, requests and responses, record batches. No input or output of its own."""

@@ -19,13 +19,13 @@ REMEMBERED_BYTES_MAX = 64
 
 
 class ListReader:
-    """`short[lead](data, position)` gives the elements of a list of fewer than SHORT."""
+    """`short[lead](data, position)` gives the elements of a list of 1 to SHORT - 1."""
 
     def __init__(self, code: str, base: int) -> None:
         self._code = code
         self._base = base
         self._size = struct.calcsize(">" + code)
-        self.short = [_refuse_null] * base + [self._unpacker(count) for count in range(SHORT)]
+        self.short = [self._unpacker(max(lead - base, 0)) for lead in range(base + SHORT)]
 
     def long(self, data: Buffer, position: int, lead: int, room: int) -> tuple[int, int, list[Any]]:
         """For any other lead: the whole of it, where the elements start, and the elements, `room` at most."""
@@ -38,10 +38,6 @@ class ListReader:
 
     def _unpacker(self, count: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
         return struct.Struct(_format(self._code, count)).unpack_from
-
-
-def _refuse_null(data: Buffer, position: int) -> tuple[Any, ...]:
-    raise WireError("null where an array is required")
 
 
 class ListsWritten(dict[tuple[Any, ...], bytes]):
