@@ -7,7 +7,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-import lowwater.broker.handlers  # noqa: F401  every handler registers itself
 from lowwater.broker.durability import GroupCommit
 from lowwater.broker.fetch_sessions import FetchSessions
 from lowwater.broker.housekeeping import Housekeeping

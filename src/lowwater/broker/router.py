@@ -10,9 +10,11 @@ import inspect
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from importlib import import_module
 from struct import Struct
 from typing import TYPE_CHECKING, Any, TypeVar
 
+from lowwater.broker.handlers import SERVED
 from lowwater.broker.pending import Pending, run
 from lowwater.broker.refusal import refuse
 from lowwater.errors import ApiError, ErrorCode, WireError
@@ -33,6 +35,7 @@ Reply = list[Buffer]
 Handler = Callable[["Broker", Any, "RequestContext"], Any]
 H = TypeVar("H", bound=Handler)
 
+PRODUCE = 0
 API_VERSIONS = 18
 _SIZE = Struct(">i")
 
@@ -59,20 +62,19 @@ class Peer:
 class HandlerEntry:
     handler: Handler
     pipelines: bool
-    advertise_from: int | None
 
 
 HANDLERS: dict[int, HandlerEntry] = {}
+SERVED_APIS = {key: api for key, api in API.items() if api.name in SERVED}
+# Lower than what is served: older librdkafka turns compression off when it does not see Produce v0.
+ADVERTISED_FROM = {PRODUCE: 0}
 
 
-def handles(request: type[Any], *, pipelines: bool = False, advertise_from: int | None = None) -> Callable[[H], H]:
-    """Register a handler. `pipelines`: later requests of the connection are served while its reply is pending.
-
-    `advertise_from` is the lowest version ApiVersions names, where that differs from the lowest one served.
-    """
+def handles(request: type[Any], *, pipelines: bool = False) -> Callable[[H], H]:
+    """Register a handler. `pipelines`: later requests of the connection are served while its reply is pending."""
 
     def register(handler: H) -> H:
-        HANDLERS[declaration_of(request).key] = HandlerEntry(handler, pipelines, advertise_from)
+        HANDLERS[declaration_of(request).key] = HandlerEntry(handler, pipelines)
         return handler
 
     return register
@@ -80,9 +82,18 @@ def handles(request: type[Any], *, pipelines: bool = False, advertise_from: int 
 
 def advertised_versions() -> Iterator[tuple[int, int, int]]:
     """(api key, lowest, highest version) of everything that is served."""
-    for key, entry in sorted(HANDLERS.items()):
-        api = API[key]
-        yield key, api.version_min if entry.advertise_from is None else entry.advertise_from, api.version_max
+    for key, api in sorted(SERVED_APIS.items()):
+        yield key, ADVERTISED_FROM.get(key, api.version_min), api.version_max
+
+
+def handler_of(api: Api) -> HandlerEntry:
+    if api.key not in HANDLERS:
+        import_module(f"lowwater.broker.handlers.{_snake_case(api.name)}")
+    return HANDLERS[api.key]
+
+
+def _snake_case(name: str) -> str:
+    return "".join(f"_{letter.lower()}" if letter.isupper() else letter for letter in name).removeprefix("_")
 
 
 class Route:
@@ -156,14 +167,14 @@ class Router:
         return Waits(self._later(route, request, response, header.correlation_id), route.pipelines)
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
-        entry, api = HANDLERS.get(api_key), API.get(api_key)
-        if entry is None or api is None:
+        api = SERVED_APIS.get(api_key)
+        if api is None:
             raise WireError(f"API key {api_key} is not served here")
         if not api.version_min <= version <= api.version_max:
             if api_key == API_VERSIONS:
                 return None
             raise WireError(f"{api.name} v{version} is not served, only v{api.version_min} to v{api.version_max}")
-        route = self._routes[api_key << 8 | version] = Route(api, version, entry)
+        route = self._routes[api_key << 8 | version] = Route(api, version, handler_of(api))
         return route
 
     def _unsupported_api_versions(self, correlation_id: int) -> Reply:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-import multiprocessing
 from collections.abc import Callable
-from concurrent.futures import Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
 from lowwater.ports import Timer
@@ -35,7 +34,7 @@ class PoolOffload:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="lowwater-offload")
         self._processes = processes
-        self._heavy_pool: ProcessPoolExecutor | None = None
+        self._heavy_pool: Executor | None = None
         self._heavy_unfinished = 0
         self._unfinished = 0
         self._idle = asyncio.Event()
@@ -51,8 +50,7 @@ class PoolOffload:
             self._watch(self._threads.submit(work, argument), done)
             return
         if self._heavy_pool is None:
-            # Spawned, not forked: this process has threads.
-            self._heavy_pool = ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))
+            self._heavy_pool = _new_process_pool()
         self._heavy_unfinished += 1
 
         def heavy_done(result: T | None, error: BaseException | None) -> None:
@@ -92,3 +90,12 @@ class PoolOffload:
     def close(self) -> None:
         self._end_process()
         self._threads.shutdown(wait=True)
+
+
+def _new_process_pool() -> Executor:
+    # Imported late: most brokers never need it, and it would cost every start.
+    import multiprocessing
+    from concurrent.futures import ProcessPoolExecutor
+
+    # Spawned, not forked: this process has threads.
+    return ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn"))

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from lowwater.broker.router import HANDLERS, Peer
+from lowwater.broker.router import SERVED_APIS, Peer
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages import (
     API,
@@ -48,7 +48,7 @@ def versions(name: str = "tests", version: str = "1.0") -> ApiVersionsRequest:
 @pytest.mark.parametrize("version", range(5))
 def test_every_served_api_is_told_with_the_versions_of_its_messages(node: Any, version: int) -> None:
     told = {one.api_key: (one.min_version, one.max_version) for one in node.ask(versions(), version).api_keys}
-    expected = {key: (API[key].version_min, API[key].version_max) for key in HANDLERS}
+    expected = {key: (API[key].version_min, API[key].version_max) for key in SERVED_APIS}
     # Older clients take the absence of Produce v0-2 for the absence of compression.
     assert told == expected | {0: (0, API[0].version_max)}
 

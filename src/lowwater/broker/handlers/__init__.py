@@ -1,7 +1,28 @@
-"""One file per API. Importing this package registers every handler."""
+"""One file per API, named after it; a handler is imported when its API is first asked for, which keeps the start quick."""
 
-import pkgutil
-from importlib import import_module
-
-for _module in pkgutil.iter_modules(__path__):
-    import_module(f"{__name__}.{_module.name}")
+SERVED = (
+    "Produce",
+    "Fetch",
+    "ListOffsets",
+    "Metadata",
+    "FindCoordinator",
+    "ApiVersions",
+    "CreateTopics",
+    "DeleteTopics",
+    "DeleteRecords",
+    "InitProducerId",
+    "OffsetForLeaderEpoch",
+    "DescribeConfigs",
+    "AlterConfigs",
+    "DescribeLogDirs",
+    "CreatePartitions",
+    "ElectLeaders",
+    "IncrementalAlterConfigs",
+    "DescribeClientQuotas",
+    "AlterClientQuotas",
+    "DescribeQuorum",
+    "DescribeCluster",
+    "DescribeProducers",
+    "ListConfigResources",
+    "DescribeTopicPartitions",
+)

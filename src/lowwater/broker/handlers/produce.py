@@ -12,14 +12,17 @@ from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.log.admission import RefusedRecordsError
 from lowwater.log.partition_log import PartitionLog
 from lowwater.wire.messages.produce import (
+    BatchIndexAndErrorMessage,
     PartitionProduceData,
     PartitionProduceResponse,
     ProduceRequest,
     ProduceResponse,
     TopicProduceResponse,
 )
+from lowwater.wire.records import TRANSACTIONAL
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -27,9 +30,10 @@ if TYPE_CHECKING:
 TOPIC_IDS_SINCE = 13
 ZSTD_SINCE = 7
 NO_REPLY, WRITTEN, DURABLE = 0, 1, -1
+ATTRIBUTES_LOW_BYTE = 22
 
 
-@handles(ProduceRequest, pipelines=True, advertise_from=0)
+@handles(ProduceRequest, pipelines=True)
 def produce(
     broker: Broker, request: ProduceRequest, context: RequestContext
 ) -> ProduceResponse | Pending[ProduceResponse | None] | None:
@@ -90,12 +94,12 @@ class ProduceJob:
             self._check(partition)
             if data.records is None or not len(data.records):
                 raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch per partition")
+            if self._request.transactional_id is None and _is_transactional(data.records):
+                raise ApiError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "the request has no transactional id")
             appended = partition.append(data.records, self._now_ms, zstd_allowed=self._zstd_allowed)
         except ApiError as error:
             self.failed = error
-            return PartitionProduceResponse(
-                index=data.index, error_code=error.code, base_offset=-1, error_message=error.detail or None
-            )
+            return _refusal(data.index, error)
         if self._broker.waits_for_flush(self._acks):
             self.unflushed.append((partition.log, appended.last_offset + 1))
         return PartitionProduceResponse(
@@ -130,3 +134,19 @@ class ProduceJob:
                     answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
                     answer.base_offset = -1
                     answer.error_message = failed[id(log)]
+
+
+def _is_transactional(batch: memoryview) -> bool:
+    return len(batch) > ATTRIBUTES_LOW_BYTE and bool(batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
+
+
+def _refusal(index: int, error: ApiError) -> PartitionProduceResponse:
+    """A client that is told which records are at fault fails those alone with that reason."""
+    indexes = error.indexes if isinstance(error, RefusedRecordsError) else ()
+    return PartitionProduceResponse(
+        index=index,
+        error_code=error.code,
+        base_offset=-1,
+        record_errors=[BatchIndexAndErrorMessage(batch_index=one) for one in indexes],
+        error_message=error.detail or None,
+    )
