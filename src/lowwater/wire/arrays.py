@@ -51,7 +51,7 @@ class ListsWritten(dict[tuple[Any, ...], bytes]):
         count = len(values)
         lead = write_uvarint(count + 1) if self._base else struct.pack(">i", count)
         data = lead + struct.pack(_format(self._code, count), *values)
-        if len(data) <= REMEMBERED_BYTES_MAX:
+        if len(data) <= REMEMBERED_BYTES_MAX and self._code != "d":  # 0.0 and -0.0 are one key
             if len(self) >= REMEMBERED_MAX:
                 self.clear()
             self[values] = data

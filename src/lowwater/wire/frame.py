@@ -1,22 +1,31 @@
-"""Headers of requests and responses. A frame here is what follows its four-byte length."""
+"""Headers of requests and responses. A frame here is what follows its four-byte length.
+
+Flexible versions have a header that ends with tagged fields, but for the response of ApiVersions: a client reads that
+before it knows what the broker speaks. The client id has a two-byte length in all versions, for the same reason.
+"""
 
 import struct
 from typing import NamedTuple
 
 from lowwater.errors import WireError
 from lowwater.types import Buffer
+from lowwater.wire.decoding import text_unpackers
 from lowwater.wire.messages import API
 from lowwater.wire.varint import skip_tags
 
 API_VERSIONS = 18
 _FIXED = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
-# (API, version) -> whether the header ends with tagged fields, for the versions that are declared
-_FLEXIBLE = {
-    (api.key, version): api.flexible_since is not None and version >= api.flexible_since
+_CORRELATION_ID_AND_NO_TAGS = struct.Struct(">ix")
+_CLIENT_ID = text_unpackers("", 0)
+# API key << 16 + version, of the declared versions whose headers have tags.
+_TAGGED_REQUEST = {
+    (api.key << 16) + version
     for api in API.values()
-    for version in range(api.version_max + 1)
+    if api.flexible_since is not None
+    for version in range(api.flexible_since, api.version_max + 1)
 }
+_TAGGED_RESPONSE = {each for each in _TAGGED_REQUEST if each >> 16 != API_VERSIONS}
 
 
 class RequestHeader(NamedTuple):
@@ -27,29 +36,30 @@ class RequestHeader(NamedTuple):
 
 
 def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
-    """The header, and where the body starts. An API or version unknown here still has its header read, so that it can
-    be answered; its body cannot be read, hence the start is only right for known ones."""
+    """The header, and where the body starts. An API or version that is not declared still has its header read, so that
+    it can be answered; where its body starts cannot be known."""
     try:
         api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
-        position = _FIXED.size
+        position = 10
         client_id = None
         if length >= 0:
-            client_id = str(frame[position : position + length], "utf-8")
+            (name,) = _CLIENT_ID[length](frame, position)
+            client_id = name.decode()
             position += length
         elif length != -1:
             raise WireError(f"a client id of {length} bytes")
-        if _FLEXIBLE.get((api_key, api_version)):
-            position = skip_tags(frame, position + 1, frame[position])
+        if (api_key << 16) + api_version in _TAGGED_REQUEST:
+            position = _behind_tags(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"the request header cannot be read: {error}") from error
-    if position > len(frame):
-        raise WireError("the request header ends early")
-    return RequestHeader(api_key, api_version, correlation_id, client_id), position
+    # What RequestHeader(…) does, without its call: this runs for every request.
+    header = tuple.__new__(RequestHeader, (api_key, api_version, correlation_id, client_id))
+    return header, position
 
 
 def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:
-    """The header in the form that this API and version want. The client id has a two-byte length in all of them."""
-    tags = b"\0" if _FLEXIBLE.get((api_key, api_version)) else b""
+    """The header in the form that this API and version want."""
+    tags = b"\0" if (api_key << 16) + api_version in _TAGGED_REQUEST else b""
     if client_id is None:
         return _FIXED.pack(api_key, api_version, correlation_id, -1) + tags
     name = client_id.encode()
@@ -57,9 +67,8 @@ def encode_request_header(api_key: int, api_version: int, correlation_id: int, c
 
 
 def response_header(correlation_id: int, api_key: int, api_version: int) -> bytes:
-    """That of ApiVersions never has tags: a client reads it before it knows what the broker speaks."""
-    if _has_tags(api_key, api_version):
-        return _CORRELATION_ID.pack(correlation_id) + b"\0"
+    if (api_key << 16) + api_version in _TAGGED_RESPONSE:
+        return _CORRELATION_ID_AND_NO_TAGS.pack(correlation_id)
     return _CORRELATION_ID.pack(correlation_id)
 
 
@@ -67,15 +76,18 @@ def decode_response_header(frame: Buffer, api_key: int, api_version: int) -> tup
     """The correlation id, and where the body starts."""
     try:
         (correlation_id,) = _CORRELATION_ID.unpack_from(frame)
-        position = _CORRELATION_ID.size
-        if _has_tags(api_key, api_version):
-            position = skip_tags(frame, position + 1, frame[position])
+        if (api_key << 16) + api_version in _TAGGED_RESPONSE:
+            return correlation_id, _behind_tags(frame, _CORRELATION_ID.size)
     except (struct.error, IndexError) as error:
         raise WireError(f"the response header cannot be read: {error}") from error
-    if position > len(frame):
-        raise WireError("the response header ends early")
-    return correlation_id, position
+    return correlation_id, _CORRELATION_ID.size
 
 
-def _has_tags(api_key: int, api_version: int) -> bool:
-    return api_key != API_VERSIONS and _FLEXIBLE.get((api_key, api_version), False)
+def _behind_tags(frame: Buffer, position: int) -> int:
+    count = frame[position]
+    if count == 0:
+        return position + 1
+    end = skip_tags(frame, position + 1, count)
+    if end > len(frame):
+        raise WireError("a header ends early")
+    return end
