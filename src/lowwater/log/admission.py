@@ -27,6 +27,14 @@ from lowwater.wire.records import (
 _FORBIDDEN = CONTROL | HAS_DELETE_HORIZON | LOG_APPEND_TIME | TRANSACTIONAL
 
 
+class RefusedRecordsError(ApiError):
+    """A batch is refused because of some of its records; `indexes` are their places in the batch."""
+
+    def __init__(self, detail: str, indexes: tuple[int, ...]) -> None:
+        super().__init__(ErrorCode.INVALID_RECORD, detail)
+        self.indexes = indexes
+
+
 def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bool) -> BatchHeader:
     """The header of an acceptable batch; ApiError with Kafka's code for any other."""
     size = len(batch)
@@ -119,10 +127,11 @@ def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
 def _check_keys(batch: memoryview) -> None:
     """A compacted topic keeps the last value of each key, so each record needs one."""
     try:
-        if any(record.key is None for record in read_records(batch)):
-            raise _invalid("a record of a compacted topic needs a key")
+        keyless = tuple(index for index, record in enumerate(read_records(batch)) if record.key is None)
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    if keyless:
+        raise RefusedRecordsError("a record of a compacted topic needs a key", keyless)
 
 
 def _invalid(detail: str) -> ApiError:

@@ -226,7 +226,9 @@ class KafkaPython(Driver):
 
         place = TopicPartition(topic, partition)
         answer = _translated(lambda: self._admin().describe_producers([place]))[place]
-        return [ProducerInfo(each.producer_id, each.producer_epoch, each.last_sequence) for each in answer.active_producers]
+        return [
+            ProducerInfo(each.producer_id, each.producer_epoch, each.last_sequence) for each in answer.active_producers
+        ]
 
     def quorum_leader(self) -> int:
         answer = self._admin().describe_metadata_quorum()
