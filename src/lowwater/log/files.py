@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+
 from lowwater.ports import Disk, File
 
 FILES_MAX = 512
+LIMIT_MIN = 8
 
 
 class OpenFile:
@@ -67,23 +70,33 @@ class FileCache:
 
     def __init__(self, disk: Disk, limit: int = FILES_MAX) -> None:
         self.disk = disk
-        self._limit = max(limit, 8)
+        self._limit = max(limit, LIMIT_MIN)
         # A map holds a file handle of its own.
         self._maps_max = self._limit // 4
         self._open: dict[OpenFile, None] = {}
         self._maps: dict[OpenFile, None] = {}
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
-        self._make_room()
-        entry = OpenFile(self, path, self.disk.open(path, create=create))
+        entry = OpenFile(self, path, self._open_file(path, create=create))
         self._open[entry] = None
         return entry
 
     def reopen(self, entry: OpenFile) -> File:
-        self._make_room()
-        file = self.disk.open(entry.path)
+        file = self._open_file(entry.path)
         self._open[entry] = None
         return file
+
+    def _open_file(self, path: str, *, create: bool = False) -> File:
+        self._make_room(self._limit)
+        try:
+            return self.disk.open(path, create=create)
+        except OSError as error:
+            if error.errno not in (errno.EMFILE, errno.ENFILE):
+                raise
+        # Others took the handles that we counted on: make do with half as many.
+        self._limit = max(len(self._open) // 2, LIMIT_MIN)
+        self._make_room(self._limit)
+        return self.disk.open(path, create=create)
 
     def note_map(self, entry: OpenFile) -> None:
         self._maps[entry] = None
@@ -106,9 +119,9 @@ class FileCache:
     def open_files(self) -> int:
         return len(self._open)
 
-    def _make_room(self) -> None:
+    def _make_room(self, limit: int) -> None:
         for _ in range(2 * len(self._open)):
-            if len(self._open) < self._limit:
+            if len(self._open) < limit:
                 return
             entry = next(iter(self._open))
             del self._open[entry]

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, NamedTuple
 
 from lowwater.errors import StorageError, WireError
-from lowwater.log.batches import DamagedBatchError, headers
+from lowwater.log.batches import headers
 from lowwater.log.segment import Segment
 from lowwater.wire.records import BatchHeader, read_times
 
@@ -96,10 +96,7 @@ def _batches(segment: Segment, start: int) -> Iterator[tuple[int, BatchHeader]]:
     if not segment.size:
         return
     segment.verify(start, segment.size)
-    try:
-        yield from headers(segment.handle.mapped(segment.size), start, segment.size)
-    except (DamagedBatchError, OSError) as error:
-        raise StorageError(f"{segment.path} is damaged {error}") from error
+    yield from headers(segment.handle.mapped(segment.size), start, segment.size)
 
 
 def _times(segment: Segment, position: int) -> Iterator[tuple[int, int]]:

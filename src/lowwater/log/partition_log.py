@@ -8,7 +8,7 @@ from __future__ import annotations
 import contextlib
 import logging
 from bisect import bisect_right
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from operator import attrgetter
 from typing import NamedTuple
 
@@ -131,15 +131,26 @@ class PartitionLog:
         self._stored = stored
         self._load = load
 
+    def open_failed(self, stored: bytes | None, why: str) -> None:
+        """The log is there but cannot be used before the next start."""
+        self._stored = stored
+        self.go_offline(why)
+
     @property
     def is_loaded(self) -> bool:
         return self._load is None
 
     def touch(self) -> None:
         """Load what is still only in the checkpoint."""
-        if self._load is not None:
-            assert self._stored is not None
+        if self._load is None:
+            return
+        assert self._stored is not None
+        try:
             self.open_with(self._load(self, LogEntry.decode(self._stored)))
+        except OSError as error:
+            if is_disk_full(error):
+                raise StorageError(f"{self.topic_partition} cannot be opened now: {error}", retriable=True) from error
+            raise self.go_offline(f"it cannot be opened: {error}") from error
 
     @property
     def directory(self) -> str:
@@ -344,11 +355,23 @@ class PartitionLog:
 
     def offset_for_time(self, timestamp: int, *, upto: int) -> OffsetAtTime | None:
         """The first record at or after `timestamp`, also when timestamps are out of order; None when there is none."""
-        return lookup.first_at_or_after(self, timestamp, upto)
+        with self._reading():
+            return lookup.first_at_or_after(self, timestamp, upto)
 
     def offset_of_max_timestamp(self, *, upto: int) -> OffsetAtTime | None:
         """The first record with the largest timestamp."""
-        return lookup.with_max_timestamp(self, upto)
+        with self._reading():
+            return lookup.with_max_timestamp(self, upto)
+
+    @contextlib.contextmanager
+    def _reading(self) -> Iterator[None]:
+        """Whatever goes wrong with the files is a StorageError."""
+        if self.offline is not None:
+            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+        try:
+            yield
+        except (OSError, DamagedBatchError) as error:
+            raise StorageError(f"{self.topic_partition} cannot be read: {error}") from error
 
     def segment_offsets(self, timestamp: int, max_count: int, now_ms: int) -> list[int]:
         """What the old simple consumer asks for (ListOffsets v0): segment starts, the latest first."""
@@ -530,8 +553,7 @@ class PartitionLog:
 
     def entry(self) -> bytes:
         """This log as the checkpoint keeps it."""
-        if not self.is_loaded:
-            assert self._stored is not None
+        if self._stored is not None:
             return self._stored
         all_durable = self.flushed_end >= self.log_end and self.offline is None
         return LogEntry(

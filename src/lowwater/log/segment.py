@@ -69,9 +69,11 @@ class Segment(Tally):
     @property
     def handle(self) -> OpenFile:
         if self._handle is None:
-            self._handle = self._files.open(self.path)
-            if self._handle.file().size() < self.size:
-                raise StorageError(f"{self.path} is shorter than the {self.size} bytes it had")
+            handle = self._files.open(self.path)
+            if handle.file().size() < self.size:
+                self._files.forget(handle)
+                raise ShortFileError(f"{self.path} is shorter than the {self.size} bytes it had")
+            self._handle = handle
         return self._handle
 
     @property
@@ -238,6 +240,10 @@ class Segment(Tally):
         for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 self._files.disk.unlink(self._stem + suffix)
+
+
+class ShortFileError(StorageError):
+    """Someone cut a segment that was whole."""
 
 
 class ShortWriteError(Exception):

@@ -29,7 +29,7 @@ from lowwater.log.marks import CeilingTicket, LogKey, Marks
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.producers import Producers
 from lowwater.log.recovery import Recovery, Situation
-from lowwater.log.segment import Segment
+from lowwater.log.segment import Segment, ShortFileError
 from lowwater.log.state import LogState, Shared
 from lowwater.ports import Disk, Ids, Lock
 from lowwater.types import TopicPartition
@@ -104,7 +104,7 @@ class LogStore:
         if self.was_clean and entry is not None:
             log.open_later(entry, self._load)
         elif self._has_directory(directory, partition):
-            log.open_with(self._recover(log, LogEntry.decode(entry) if entry is not None else EMPTY_ENTRY))
+            self._open_recovered(log, entry)
         else:
             log.open_with(self._without_files(log, entry))
         self._logs[key] = log
@@ -118,14 +118,17 @@ class LogStore:
             self._directories[name] = frozenset(self._disk.listdir(directory))
         return str(partition) in self._directories[name]
 
+    def _open_recovered(self, log: PartitionLog, entry: bytes | None) -> None:
+        """One log that cannot be read does not keep the others from being served."""
+        try:
+            log.open_with(self._recover(log, LogEntry.decode(entry) if entry is not None else EMPTY_ENTRY))
+        except (OSError, StorageError) as error:
+            log.open_failed(entry, f"recovery failed: {error}")
+
     def _load(self, log: PartitionLog, entry: LogEntry) -> LogState:
         """After a clean stop the checkpoint is the truth, unless the files say otherwise."""
         segments = [_segment(self._shared.files, log.directory, one) for one in entry.segments]
-        try:
-            untouched = all(segment.handle.file().size() == segment.size for segment in segments[-1:])
-        except (OSError, StorageError):
-            untouched = False
-        if not untouched:
+        if not all(_is_untouched(segment) for segment in segments[-1:]):
             logger.error("%s changed after the last clean stop; it is recovered", log.topic_partition)
             return self._recover(log, entry)
         return LogState(
@@ -257,6 +260,13 @@ def _segment(files: FileCache, directory: str, entry: SegmentEntry) -> Segment:
     segment.take(entry.facts)
     segment.is_sealed = entry.is_sealed
     return segment
+
+
+def _is_untouched(segment: Segment) -> bool:
+    try:
+        return segment.handle.file().size() == segment.size
+    except (FileNotFoundError, ShortFileError):
+        return False
 
 
 def _directory_name(topic: str, topic_id: bytes) -> str:
