@@ -16,6 +16,7 @@ from lowwater.config import (
     Source,
     TopicConfig,
     check_topic_settings,
+    listener_text,
     parse_listener,
     parse_properties,
     value_text,
@@ -132,6 +133,24 @@ def test_values_come_out_typed() -> None:
 )
 def test_a_listener_is_a_name_a_host_and_a_port(text: str, address: ListenerAddress) -> None:
     assert parse_listener(text) == address
+
+
+@pytest.mark.parametrize(
+    ("settings", "data_dir"),
+    [({}, None), ({"log.dir": "/a"}, "/a"), ({"log.dir": "/a", "log.dirs": "/b"}, "/b")],
+)
+def test_log_dirs_names_the_data_directory_before_log_dir(settings: dict[str, str], data_dir: str | None) -> None:
+    assert BrokerConfig.load(None, settings).data_dir() == data_dir
+
+
+def test_there_is_one_data_directory() -> None:
+    with pytest.raises(ConfigError, match="one directory"):
+        BrokerConfig.load(None, {"log.dirs": "/a,/b"})
+
+
+def test_a_listener_reads_back_as_it_was_written() -> None:
+    for host in ("", "broker.example", "::1"):
+        assert parse_listener(listener_text("PLAINTEXT", host, 9092)) == ListenerAddress("PLAINTEXT", host, 9092)
 
 
 # ---- properties files

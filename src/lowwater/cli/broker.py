@@ -15,6 +15,8 @@ from lowwater.errors import ConfigError
 
 logger = logging.getLogger("lowwater")
 
+DATA_DIR = "lowwater-data"
+
 
 def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:
     if wanted:
@@ -27,10 +29,8 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
 @click.command("broker")
 @click.option(
     "--data-dir",
-    default="lowwater-data",
-    show_default=True,
     metavar="DIR",
-    help="Where everything is kept. Created when missing; one broker at a time.",
+    help="Where everything is kept. Created when missing; one broker at a time.  [default: log.dirs, or lowwater-data]",
 )
 @click.option("--port", type=click.IntRange(0, 65535), help="Port to listen on; 0 takes a free one.  [default: 9092]")
 @click.option("--host", help="Address to listen on.  [default: 127.0.0.1]")
@@ -56,7 +56,7 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
     help="Print every setting with its default, and exit.",
 )
 def command(
-    data_dir: str,
+    data_dir: str | None,
     port: int | None,
     host: str | None,
     config_file: str | None,
@@ -78,7 +78,7 @@ def command(
     )
     config = BrokerConfig.load(_read(config_file), _overrides(settings))
     try:
-        _run(config, data_dir, host, port)
+        _run(config, data_dir or config.data_dir() or DATA_DIR, host, port)
     except OSError as error:
         raise ConfigError(f"cannot start: {error}") from error
 

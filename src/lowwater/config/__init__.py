@@ -2,7 +2,7 @@
 
 from lowwater.config.broker import BrokerConfig, Source, SourcedValue, unknown_setting
 from lowwater.config.broker_settings import BROKER_SETTING, BROKER_SETTINGS
-from lowwater.config.listeners import ListenerAddress, parse_listener
+from lowwater.config.listeners import ListenerAddress, listener_text, parse_listener
 from lowwater.config.properties import parse_properties
 from lowwater.config.setting import Kind, Setting, Synonym, Update, value_text
 from lowwater.config.topic import TopicConfig, check_topic_settings
@@ -23,6 +23,7 @@ __all__ = [
     "TopicConfig",
     "Update",
     "check_topic_settings",
+    "listener_text",
     "parse_listener",
     "parse_properties",
     "unknown_setting",

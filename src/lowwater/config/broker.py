@@ -74,6 +74,10 @@ class BrokerConfig(TypedValues):
         """The same start, with other dynamic layers. Names that are not in the table are kept and mean nothing."""
         return BrokerConfig(self._layers[Source.STATIC], dynamic_default, dynamic_broker)
 
+    def data_dir(self) -> str | None:
+        """The data directory the settings name, if they do."""
+        return next(iter((*self.list("log.dirs"), *self.list("log.dir"))), None)
+
     def layer(self, source: Source) -> Mapping[str, str]:
         return self._layers[source]
 

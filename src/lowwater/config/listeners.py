@@ -28,6 +28,10 @@ def parse_listener(text: str) -> ListenerAddress:
     return ListenerAddress(match[1], match[2] or match[3], int(match[4]))
 
 
+def listener_text(name: str, host: str, port: int) -> str:
+    return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
+
+
 def _is_one_listener(value: Value) -> bool:
     assert isinstance(value, tuple)
     try:

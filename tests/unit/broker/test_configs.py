@@ -149,6 +149,14 @@ def test_a_broker_is_described_with_what_can_be_altered_and_what_cannot(node: An
     assert described(node, BROKER, "1", "log.retention.ms").value is None
 
 
+@pytest.mark.parametrize(
+    ("key", "text"), [("log.dirs", "/data"), ("advertised.listeners", "PLAINTEXT://broker.example:9092")]
+)
+def test_what_was_given_as_an_argument_is_told_like_a_setting(node: Any, key: str, text: str) -> None:
+    config = described(node, BROKER, "1", key)
+    assert (config.value, config.config_source, config.read_only) == (text, 4, True)
+
+
 def test_the_default_broker_is_described_by_what_was_altered_for_all(node: Any) -> None:
     assert describe(node, BROKER, "").configs == []
     change(node, BROKER, "", ("message.max.bytes", SET, "5"))

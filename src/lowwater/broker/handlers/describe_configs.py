@@ -12,7 +12,15 @@ from typing import TYPE_CHECKING
 from lowwater.broker import loggers
 from lowwater.broker.config_changes import ALL_BROKERS, ResourceType, current, require_node
 from lowwater.broker.router import RequestContext, handles
-from lowwater.config import BROKER_SETTING, BROKER_SETTINGS, TOPIC_SETTINGS, BrokerConfig, Setting, Source, SourcedValue
+from lowwater.config import (
+    BROKER_SETTING,
+    BROKER_SETTINGS,
+    TOPIC_SETTINGS,
+    Setting,
+    Source,
+    SourcedValue,
+    listener_text,
+)
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.types import topic_name_problem
 from lowwater.wire.messages.describe_configs import (
@@ -70,7 +78,7 @@ def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[De
     altered = current(broker, kind, resource.resource_name)
     if resource.resource_name == ALL_BROKERS:
         return [_altered_for_all(name, text) for name, text in altered.items()]
-    return _broker(broker.topics.config)
+    return _broker(broker)
 
 
 def _topic(broker: Broker, name: str) -> list[DescribeConfigsResourceResult]:
@@ -87,9 +95,17 @@ def _topic(broker: Broker, name: str) -> list[DescribeConfigsResourceResult]:
     ]
 
 
-def _broker(config: BrokerConfig) -> list[DescribeConfigsResourceResult]:
+def _broker(broker: Broker) -> list[DescribeConfigsResourceResult]:
+    config = broker.config
+    # These came as arguments, for the most part; clients are told what holds all the same.
+    arguments = {
+        "log.dirs": broker.data_dir,
+        "advertised.listeners": listener_text("PLAINTEXT", broker.advertised.host, broker.advertised.port),
+    }
     known = [
         _entry(setting, config.text(setting.name), config.sources(setting), read_only=not setting.dynamic)
+        if setting.name not in arguments
+        else _argument(setting, arguments[setting.name])
         for setting in BROKER_SETTINGS
     ]
     unknown = [
@@ -125,6 +141,10 @@ def _entry(
         config_type=setting.kind,
         documentation=setting.help,
     )
+
+
+def _argument(setting: Setting, text: str) -> DescribeConfigsResourceResult:
+    return _entry(setting, text, [SourcedValue(setting.name, text, Source.STATIC)], read_only=True)
 
 
 def _foreign(name: str, source: Source) -> DescribeConfigsResourceResult:
