@@ -16,10 +16,11 @@ from lowwater.wire.arrays import SHORT, list_reader
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, default_source, holds_records
 from lowwater.wire.source import Source
-from lowwater.wire.varint import long_string, rest_of_uvarint, skip_tags
+from lowwater.wire.varint import TAGS_MAX, long_string, rest_of_uvarint, skip_tags
 
-# Array elements that one request may bring into being, at all depths together, however large it is.
-REQUEST_OBJECTS_MAX = 500_000
+# Array elements and tagged fields of one request, at all depths together, however large it is. Ten times what a client
+# of ten thousand partitions sends; with the objects of the answer it comes to some 100 MiB and a second of work.
+REQUEST_OBJECTS_MAX = 100_000
 # A response comes from a broker that the user chose, and describes everything it has.
 RESPONSE_OBJECTS_MAX = 10_000_000
 
@@ -233,8 +234,7 @@ class _Decoder:
         source.line(f"else: {n}, p, {target} = {long}(buf, p, {n}, room)")
         source.line(f"p += {n} * {item.size}" + f" - {item.size}" * base)
         if self._is_request:
-            source.line(f"room -= {n}")
-            source.line("if room < 0: fail('too many elements in one request')")
+            self._spend(n)
 
     def _nested(self, cls: type, target: str, nullable: bool) -> None:
         source = self._source
@@ -256,12 +256,15 @@ class _Decoder:
         source = self._source
         n = self._lead("B")
         if not tagged:
-            source.line(f"if {n}: p = skip_tags(buf, p, {n})")
+            with source.block(f"if {n}:"):
+                source.line(f"p = skip_tags(buf, p, {n})")
+                self._spend(n)
             return
         tag, length, end = source.fresh("t"), source.fresh("l"), source.fresh("e")
         with source.block(f"if {n}:"):
             source.line(f"if {n} > 127: {n}, p = rest_of_uvarint(buf, p, {n})")
-            source.line(f"if {n} > size - p: fail(f'{{{n}}} tagged fields in {{size - p}} bytes')")
+            source.line(f"if {n} > {TAGS_MAX} or {n} > size - p: fail(f'{{{n}}} tagged fields in {{size - p}} bytes')")
+            self._spend(n)
             with source.block(f"for _ in range({n}):"):
                 for name in (tag, length):
                     source.line(f"{name} = buf[p]; p += 1")
@@ -274,6 +277,10 @@ class _Decoder:
                         self._flush()
                         source.line(f"if p != {end}: fail('{field.name} does not fill its tagged field')")
                 source.line(f"else: p = {end}")
+
+    def _spend(self, count: str) -> None:
+        self._source.line(f"room -= {count}")
+        self._source.line("if room < 0: fail('too many elements in one request')")
 
 
 def smallest(shape: Shape, version: int, flexible: bool) -> int:

@@ -4,6 +4,8 @@ from lowwater.errors import WireError
 from lowwater.types import Buffer
 
 STRING_BYTES_MAX = 0x7FFF
+# In one place of a message; newer peers send a few that we do not know.
+TAGS_MAX = 1000
 SHORT_UVARINT = [bytes([value]) for value in range(128)]
 
 
@@ -70,7 +72,7 @@ def skip_tags(data: Buffer, position: int, lead: int) -> int:
     count = lead
     if lead > 127:
         count, position = rest_of_uvarint(data, position, lead)
-    if count > len(data) - position:
+    if count > TAGS_MAX or count > len(data) - position:
         raise WireError(f"{count} tagged fields in {len(data) - position} bytes")
     for _ in range(count):
         _, position = read_uvarint(data, position)
