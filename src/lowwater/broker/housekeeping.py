@@ -33,9 +33,10 @@ class Housekeeping:
         self._compacting = False
 
     def start(self) -> None:
-        self._repeat("retention", self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
-        self._repeat("compaction", self._broker.config.int("log.cleaner.backoff.ms"), self.compact_logs)
-        self._repeat("checkpoint", CHECKPOINT_EVERY_MS, self._broker.store.checkpoint)
+        # Asked anew each time, since settings can be altered while the broker runs.
+        self._repeat("retention", lambda: self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
+        self._repeat("compaction", lambda: self._broker.config.int("log.cleaner.backoff.ms"), self.compact_logs)
+        self._repeat("checkpoint", lambda: CHECKPOINT_EVERY_MS, self._broker.store.checkpoint)
 
     def stop(self) -> None:
         self._stopped = True
@@ -43,7 +44,7 @@ class Housekeeping:
             timer.cancel()
         self._timers.clear()
 
-    def _repeat(self, name: str, every_ms: int, task: Callable[[], None]) -> None:
+    def _repeat(self, name: str, every_ms: Callable[[], int], task: Callable[[], None]) -> None:
         def again() -> None:
             try:
                 task()
@@ -52,7 +53,7 @@ class Housekeeping:
             if not self._stopped:
                 self._repeat(name, every_ms, task)
 
-        self._timers[name] = self._broker.scheduler.call_later(every_ms, again)
+        self._timers[name] = self._broker.scheduler.call_later(every_ms(), again)
 
     # ---- ceilings
 
@@ -110,7 +111,7 @@ class Housekeeping:
 
     def compact_logs(self) -> None:
         """Look for compacted logs with enough to do; one at a time is compacted, off the loop."""
-        if self._compacting or self._stopped:
+        if self._compacting or self._stopped or not self._broker.config.bool("log.cleaner.enable"):
             return
         now_ms = self._broker.clock.now_ms()
         for log in self._compacted_logs():

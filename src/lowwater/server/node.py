@@ -8,6 +8,7 @@ import logging
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
 from lowwater.broker.router import Router
 from lowwater.config import BrokerConfig, parse_listener
+from lowwater.config.setting import LONG_MAX
 from lowwater.ports import Clock, Disk, Ids
 from lowwater.server.listener import Listener, ListenerLimits
 from lowwater.server.loop import LoopScheduler, PoolOffload
@@ -87,11 +88,12 @@ def advertised(config: BrokerConfig, listening: Endpoint) -> Endpoint:
 
 
 def _limits(config: BrokerConfig) -> ListenerLimits:
+    idle_ms = config.int("connections.max.idle.ms")
     return ListenerLimits(
         frame_bytes_max=config.int("socket.request.max.bytes"),
         unparsed_bytes_max=config.int("connection.queued.max.bytes"),
         write_bytes_high=config.int("connection.write.buffer.bytes"),
         connections_max=config.int("max.connections"),
         connections_per_host_max=config.int("max.connections.per.ip"),
-        idle_ms_max=config.int("connections.max.idle.ms"),
+        idle_ms_max=idle_ms if idle_ms >= 0 else LONG_MAX,
     )

@@ -1,0 +1,33 @@
+"""A setting that claims to act is read somewhere; one that does not act is read nowhere."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import lowwater
+from lowwater.config import BROKER_SETTINGS, TOPIC_SETTINGS, Setting
+
+SOURCES = Path(lowwater.__file__).parent
+TABLES = ("broker_settings.py", "log_settings.py", "topic_settings.py")
+READ = {
+    name
+    for path in SOURCES.rglob("*.py")
+    if path.name not in TABLES
+    for name in re.findall(r'"([a-z0-9.]+)"', path.read_text())
+}
+READ_THROUGH_TOPICS = {
+    synonym.name for setting in TOPIC_SETTINGS if setting.name in READ for synonym in setting.synonyms
+}
+
+
+@pytest.mark.parametrize("setting", BROKER_SETTINGS, ids=lambda setting: setting.name)
+def test_a_broker_setting_acts_if_it_says_so(setting: Setting) -> None:
+    assert (setting.name in READ | READ_THROUGH_TOPICS) == setting.acts
+
+
+@pytest.mark.parametrize("setting", TOPIC_SETTINGS, ids=lambda setting: setting.name)
+def test_a_topic_setting_acts_if_it_says_so(setting: Setting) -> None:
+    assert (setting.name in READ) == setting.acts
