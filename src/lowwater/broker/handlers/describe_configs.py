@@ -43,7 +43,9 @@ UNKNOWN_TYPE = 0
 def describe_configs(
     broker: Broker, request: DescribeConfigsRequest, context: RequestContext
 ) -> DescribeConfigsResponse:
-    return DescribeConfigsResponse(results=[_result(broker, one, request) for one in request.resources])
+    # One answer is far larger than its question: a resource named often is described once.
+    asked = {(one.resource_type, one.resource_name): one for one in request.resources}
+    return DescribeConfigsResponse(results=[_result(broker, one, request) for one in asked.values()])
 
 
 def _result(
