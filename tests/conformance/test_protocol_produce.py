@@ -26,7 +26,7 @@ from tests.conformance.under_test import UnderTest
 
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages.produce import PartitionProduceData, TopicProduceData
-from lowwater.wire.records import read_records, seal
+from lowwater.wire.records import BatchHeader, Record, build_batch, read_records, seal
 
 HOUR_MS = 3_600_000
 # Positions in a batch's header.
@@ -128,10 +128,6 @@ BAD_BATCHES: dict[str, tuple[Callable[[], Any], ErrorCode]] = {
     "last-offset-too-high": (lambda: patched(batch_of(b"v"), LAST_OFFSET_DELTA, ">i", 7), ErrorCode.INVALID_RECORD),
     "last-offset-negative": (lambda: patched(batch_of(b"v"), LAST_OFFSET_DELTA, ">i", -1), ErrorCode.INVALID_RECORD),
     "base-offset-7": (lambda: patched(batch_of(b"v"), 0, ">q", 7), ErrorCode.INVALID_RECORD),
-    "append-time-by-the-producer": (lambda: batch_of(b"v", attributes=0x08), ErrorCode.INVALID_TIMESTAMP),
-    "delete-horizon": (lambda: batch_of(b"v", attributes=0x40), ErrorCode.INVALID_RECORD),
-    "negative-producer-epoch": (lambda: batch_of(b"v", producer_id=5, base_sequence=0), ErrorCode.INVALID_RECORD),
-    "timestamp-below-the-first": (lambda: patched(batch_of(b"v"), MAX_TIMESTAMP, ">q", 5), ErrorCode.INVALID_TIMESTAMP),
     "transactional": (lambda: batch_of(b"v", attributes=0x10), ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED),
     "too-large": (lambda: batch_of(b"v" * 1_048_577), ErrorCode.MESSAGE_TOO_LARGE),
 }
@@ -216,6 +212,39 @@ def test_old_timestamps_are_taken_unless_the_topic_says_otherwise(wire: Wire, ne
     strict = new_topic(**{"message.timestamp.before.max.ms": "60000"})
     answer = produce(wire, strict, batch_of(b"v", timestamp=now_ms() - 120_000))
     assert answer.error_code == ErrorCode.INVALID_TIMESTAMP
+
+
+STRANGE_BATCHES: dict[str, Callable[[], Any]] = {
+    "append-time-by-the-producer": lambda: batch_of(b"v", attributes=0x08),
+    "delete-horizon": lambda: batch_of(b"v", attributes=0x40),
+    "producer-without-an-epoch": lambda: batch_of(b"v", producer_id=5, base_sequence=0),
+}
+
+
+@pytest.mark.parametrize("name", STRANGE_BATCHES)
+def test_what_only_a_broker_may_write_is_taken_by_kafka_and_refused_here(
+    wire: Wire, name: str, new_topic: NewTopic, broker: UnderTest
+) -> None:
+    # docs/differences.md: Apache Kafka writes these fields anew, we keep what the producer sent.
+    answer = produce(wire, new_topic(), STRANGE_BATCHES[name]())
+    refused = ErrorCode.INVALID_TIMESTAMP if name.startswith("append-time") else ErrorCode.INVALID_RECORD
+    assert answer.error_code == (0 if broker.name == "kafka" else refused)
+
+
+@pytest.mark.parametrize("codec", range(5))
+@pytest.mark.parametrize("told", [-1, 5])
+def test_the_largest_timestamp_is_found_when_the_header_does_not_tell_it(
+    wire: Wire, told: int, codec: int, new_topic: NewTopic
+) -> None:
+    """Some producers never fill in that field of the header."""
+    topic, stamp = new_topic(), now_ms()
+    records = [Record(offset, stamp + late, b"k", b"v", ()) for offset, late in enumerate((0, 900, 300))]
+    assert produce(wire, topic, build_batch(records, codec=codec, max_timestamp=told)).error_code == 0
+    assert (look_up(wire, topic, stamp + 1).offset, look_up(wire, topic, stamp + 901).offset) == (1, -1)
+    latest = look_up(wire, topic, -3)
+    assert (latest.offset, latest.timestamp) == (1, stamp + 900)
+    stored = BatchHeader.parse(b"".join(parts(fetch_one(wire, Ask(topic)).records)))
+    assert stored.max_timestamp == stamp + 900
 
 
 def test_log_append_time_is_told_and_overrides_every_timestamp(wire: Wire, new_topic: NewTopic) -> None:

@@ -21,6 +21,8 @@ from lowwater.wire.records import (
     TRANSACTIONAL,
     BatchHeader,
     read_records,
+    read_times,
+    set_max_timestamp,
     unpack_header,
 )
 
@@ -56,6 +58,8 @@ def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bo
         _check_codec(attributes & CODEC_MASK, zstd_allowed=zstd_allowed)
     _check_counts(header, size)
     if not config.log_append_time:
+        if header.max_timestamp < header.base_timestamp:
+            header = _with_largest_time(batch)
         _check_times(header, config, now_ms)
     if config.compact:
         _check_keys(batch)
@@ -111,13 +115,20 @@ def _check_counts(header: BatchHeader, size: int) -> None:
         raise _invalid(f"producer {header.producer_id} without a sequence number or an epoch")
 
 
+def _with_largest_time(batch: memoryview) -> BatchHeader:
+    """Some producers leave the largest timestamp out of the header; look-ups by time and retention rely on it."""
+    try:
+        set_max_timestamp(batch, max(timestamp for _, timestamp in read_times(batch)))
+    except WireError as error:
+        raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
+    return BatchHeader._make(unpack_header(batch))
+
+
 def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
     """From the header alone: the first record's timestamp and the largest."""
     latest = header.max_timestamp
     if latest == NO_TIMESTAMP:
         return
-    if latest < header.base_timestamp:
-        raise _bad_time(f"the largest timestamp {latest} is below the first, {header.base_timestamp}")
     if latest - now_ms > config.timestamp_after_max_ms:
         raise _bad_time(f"timestamp {latest} is more than {config.timestamp_after_max_ms} ms ahead")
     if header.base_timestamp != NO_TIMESTAMP and now_ms - header.base_timestamp > config.timestamp_before_max_ms:

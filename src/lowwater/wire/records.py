@@ -150,6 +150,12 @@ def set_log_append_time(batch: memoryview | bytearray, attributes: int, now_ms: 
     seal(batch)
 
 
+def set_max_timestamp(batch: memoryview | bytearray, timestamp: int) -> None:
+    """Say in the header which timestamp is the largest, and seal the batch with a new CRC."""
+    _ORDER.pack_into(batch, _MAX_TIME_AT, timestamp)
+    seal(batch)
+
+
 def seal(batch: memoryview | bytearray) -> None:
     """Write the CRC that fits the bytes."""
     with memoryview(batch)[CRC_START:] as covered:
@@ -240,7 +246,7 @@ def _read_headers(data: memoryview, position: int, end: int) -> tuple[Sequence[t
         if name is None:
             raise CorruptBatch("a header without a name")
         headers.append((name.decode("utf-8", "surrogateescape"), value))
-    return headers, position
+    return tuple(headers), position
 
 
 def read_varint(data: memoryview, position: int) -> tuple[int, int]:

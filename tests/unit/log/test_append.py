@@ -173,8 +173,13 @@ def test_timestamps_too_long_ago_are_refused_only_when_that_is_configured() -> N
     home.append(b"v", times=[NOW - HOUR_MS])
 
 
-def test_a_largest_timestamp_below_the_first_is_refused() -> None:
-    assert refusal(Home(), batch_of(b"v", max_timestamp=NOW - 1)) == ErrorCode.INVALID_TIMESTAMP
+@pytest.mark.parametrize("told", [-1, NOW - 1])
+def test_a_largest_timestamp_below_the_first_is_corrected_from_the_records(told: int) -> None:
+    home = Home()
+    home.log().append(batch_of(b"v", max_timestamp=told), NOW)
+    stored = read_bytes(home.log(), 0)
+    assert BatchHeader.parse(stored).max_timestamp == NOW
+    assert crc_ok(stored, BatchHeader.parse(stored))
 
 
 def test_records_without_timestamps_are_taken() -> None:
