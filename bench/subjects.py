@@ -24,7 +24,7 @@ ROOT = Path(__file__).resolve().parent.parent
 STOP_TIMEOUT_S = 60
 
 # Deleted topics must not linger as dirty pages into the next round; everything else is Kafka's default.
-KAFKA_SETTINGS = {"log.segment.delete.delay.ms": "0", "num.partitions": "4", "group.share.enable": "false"}
+KAFKA_SETTINGS = {"log.segment.delete.delay.ms": "1000", "num.partitions": "4", "group.share.enable": "false"}
 
 
 class Running(Protocol):

@@ -6,13 +6,13 @@ wanted), a `Pending` response, or is a coroutine. ApiVersions is derived from th
 
 from __future__ import annotations
 
-import inspect
 import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
 from struct import Struct
-from typing import TYPE_CHECKING, Any, TypeVar
+from types import CoroutineType
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lowwater.broker.handlers import SERVED
 from lowwater.broker.pending import Pending, run
@@ -40,8 +40,7 @@ API_VERSIONS = 18
 _SIZE = Struct(">i")
 
 
-@dataclass(frozen=True, slots=True)
-class RequestContext:
+class RequestContext(NamedTuple):
     """What a handler may know of the connection and of the version that was asked."""
 
     api_version: int
@@ -191,7 +190,7 @@ class Router:
             answer = route.handler(self._broker, request, context)
         except ApiError as error:
             return refuse(route.api, request, error)
-        if inspect.iscoroutine(answer):
+        if isinstance(answer, CoroutineType):
             return _settled(run(answer), route.api, request)
         return answer
 

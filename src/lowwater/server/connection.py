@@ -61,7 +61,8 @@ class Connection(asyncio.BufferedProtocol):
         self._reading_paused = False
         self._flush_due = False
         self._parsing = False
-        self.last_active_ms = 0.0
+        self.was_active = True  # since the listener last looked
+        self.idle_since_ms = 0.0
         self.transport: asyncio.Transport | None = None
         self.peer = Peer("", "")
 
@@ -71,7 +72,7 @@ class Connection(asyncio.BufferedProtocol):
         self.transport = cast(asyncio.Transport, transport)  # uvloop's is not a subclass
         address = transport.get_extra_info("peername")
         self.peer = Peer(address[0] if address else "", self._listener.name)
-        self.last_active_ms = self._listener.now_ms()
+        self.idle_since_ms = self._listener.now_ms()
         self.transport.set_write_buffer_limits(high=self._listener.write_bytes_high)
         self._listener.connected(self)
 
@@ -92,7 +93,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._scratch
 
     def buffer_updated(self, received: int) -> None:
-        self.last_active_ms = self._listener.now_ms()
+        self.was_active = True
         if self._need:
             self._have += received
             self._continue_frame()
@@ -131,7 +132,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _parse(self, data: memoryview) -> None:
         """Serve the whole frames in `data`; keep what is left."""
-        self._rest = bytearray()
+        if self._rest:
+            self._rest = bytearray()
         at, end = 0, len(data)
         self._parsing = True
         while end - at >= 4 and not self._blocked():
@@ -255,7 +257,7 @@ class Connection(asyncio.BufferedProtocol):
         if not out or self.transport is None:
             return
         self._out = []
-        self.last_active_ms = self._listener.now_ms()
+        self.was_active = True
         if len(out) == 1:
             self.transport.write(out[0])
         elif sum(map(len, out)) <= JOIN_BYTES_MAX:

@@ -98,7 +98,11 @@ class Listener:
     def _retire_idle(self) -> None:
         now_ms = self.now_ms()
         for connection in tuple(self._connections):
-            idle_ms = now_ms - connection.last_active_ms
+            if connection.was_active:
+                # Noted here, not by a look at the clock with every read: small requests would feel that.
+                connection.was_active = False
+                connection.idle_since_ms = now_ms
+            idle_ms = now_ms - connection.idle_since_ms
             if idle_ms > self._limits.idle_ms_max:
                 connection.close()
             elif idle_ms > BUFFER_IDLE_MS:

@@ -19,6 +19,7 @@ from lowwater.wire.messages.api_versions import (
     FinalizedFeatureKey,
     SupportedFeatureKey,
 )
+from lowwater.wire.schema import encoder
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -43,17 +44,29 @@ FEATURES = (Feature("metadata.version", 7, 30, 30),)
 
 
 @handles(ApiVersionsRequest)
-def api_versions(broker: Broker, request: ApiVersionsRequest | None, context: RequestContext) -> ApiVersionsResponse:
+def api_versions(
+    broker: Broker, request: ApiVersionsRequest | None, context: RequestContext
+) -> ApiVersionsResponse | bytes:
     if request is None:
         return ApiVersionsResponse(api_keys=[one for one in _served() if one.api_key == API_VERSIONS])
     if context.api_version >= CLIENT_NAMED_SINCE:
         _check_client(request)
+    # The same for every connection, until anything about topics changes the epoch that it names.
+    key = (API_VERSIONS, context.api_version)
+    cached = broker.topics.answers.get(key)
+    if cached is not None:
+        return cached
+    response = _response(broker, context.api_version)
+    return broker.topics.answers.put(key, encoder(ApiVersionsResponse, context.api_version)(response))
+
+
+def _response(broker: Broker, version: int) -> ApiVersionsResponse:
     return ApiVersionsResponse(
         api_keys=_served(),
         supported_features=[
             SupportedFeatureKey(name=feature.name, min_version=feature.lowest, max_version=feature.highest)
             for feature in FEATURES
-            if feature.lowest > 0 or context.api_version >= LEVEL_0_TOLD_SINCE
+            if feature.lowest > 0 or version >= LEVEL_0_TOLD_SINCE
         ],
         finalized_features_epoch=broker.topics.version,
         finalized_features=[
