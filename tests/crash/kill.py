@@ -7,6 +7,7 @@ read once more and judged. Prints kills, acked sends, each anomaly, and how long
 from __future__ import annotations
 
 import argparse
+import logging
 import random
 import sys
 import tempfile
@@ -53,6 +54,8 @@ class Report:
 
 def run(kills: int, *, seed: int, data_dir: Path) -> Report:
     """Kill the broker that often under load (half of the kills after a SIGSTOP or beside one), then judge."""
+    for library in ("kafka", "aiokafka"):
+        logging.getLogger(library).setLevel(logging.CRITICAL)  # they complain of every kill, hundreds of times
     began, draw, report, recorder = time.monotonic(), random.Random(seed), Report(), Recorder()
     broker = BrokerProcess(data_dir, SETTINGS)
     broker.start()
