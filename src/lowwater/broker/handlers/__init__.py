@@ -1,4 +1,4 @@
-"""One file per API, named after it. A handler is imported when its API is first asked for: that keeps the start quick."""
+"""One file per API, named after it. A handler is imported when its API is first asked for, for a quick start."""
 
 SERVED = (
     "Produce",
