@@ -148,6 +148,27 @@ def test_with_log_append_time_the_maximum_is_the_last_batch(wire: Wire, new_topi
     assert look_up(wire, topic, T + 500).offset == 0
 
 
+# ---- version 0, which Apache Kafka no longer serves: docs/differences.md
+
+
+def old_style(wire: Wire, topic: str, when: int, count: int) -> list[int]:
+    wish = ListOffsetsPartition(partition_index=0, timestamp=when, max_num_offsets=count)
+    request = ListOffsetsRequest(topics=[ListOffsetsTopic(name=topic, partitions=[wish])])
+    return list(wire.ask(request, 0).topics[0].partitions[0].old_style_offsets)
+
+
+@pytest.mark.only_against("lowwater")
+def test_version_0_answers_segment_bases_and_the_log_end(wire: Wire, new_topic: NewTopic) -> None:
+    topic = new_topic(**{"segment.bytes": str(2 * len(batch_of(b"v")))})
+    for _ in range(20):
+        assert produce(wire, topic, batch_of(b"v")).error_code == 0
+    assert delete_before(wire, topic, 3) == (0, 3)
+    assert old_style(wire, topic, LATEST, 15) == [20, 18, 16, 14, 12, 10, 8, 6, 4, 3]
+    assert old_style(wire, topic, LATEST, 1) == [20]
+    assert old_style(wire, topic, EARLIEST, 15) == [3]
+    assert old_style(wire, topic, 0, 15) == []
+
+
 # ---- DeleteRecords
 
 

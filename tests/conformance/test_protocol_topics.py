@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conformance.asking import NO_ID, UNKNOWN_ID, names, topic_id
+from tests.conformance.asking import NO_ID, UNKNOWN_ID, batch_of, names, produce, topic_id
 from tests.conformance.conftest import NewTopic
 from tests.conformance.raw import Wire
+from tests.conformance.under_test import UnderTest
 
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages import (
@@ -23,6 +25,7 @@ from lowwater.wire.messages.create_topics import CreatableReplicaAssignment, Cre
 from lowwater.wire.messages.delete_topics import DeleteTopicState
 from lowwater.wire.messages.describe_topic_partitions import Cursor, TopicRequest
 from lowwater.wire.messages.elect_leaders import TopicPartitions
+from lowwater.wire.messages.metadata import MetadataRequestTopic
 
 PREFERRED, UNCLEAN = 0, 1
 
@@ -345,3 +348,27 @@ def test_no_election_is_needed(wire: Wire, version: int, kind: int, new_topic: N
 def test_an_election_for_all_partitions_tells_only_of_those_that_changed(wire: Wire, new_topic: NewTopic) -> None:
     new_topic()
     assert elect(wire, None) == (0, {})
+
+
+# ---- settings of the broker that decide about topics
+
+
+def test_a_broker_can_forbid_deletion_and_automatic_creation(own_broker: Callable[..., UnderTest]) -> None:
+    broker = own_broker({"delete.topic.enable": "false", "auto.create.topics.enable": "false", "num.partitions": "3"})
+    with Wire(broker.address) as wire:
+        answer = create_one(wire, wanted("kept", partitions=-1, replication=-1, config={"min.insync.replicas": "2"}))
+        assert (answer.error_code, answer.num_partitions) == (0, 3)
+        assert delete(wire, DeleteTopicState(name="kept"))[0][2] == ErrorCode.TOPIC_DELETION_DISABLED
+        request = MetadataRequest(topics=[MetadataRequestTopic(name="missing")], allow_auto_topic_creation=True)
+        assert wire.ask(request).topics[0].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        assert listed(wire) == {"kept"}
+        # min.insync.replicas never asks for more replicas than the topic has.
+        assert eventual_code(wire, "kept", acks=-1) == 0
+
+
+def eventual_code(wire: Wire, topic: str, *, acks: int) -> int:
+    """The answer once the new topic has its logs."""
+    not_yet = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+    while (code := produce(wire, topic, batch_of(b"v"), acks=acks).error_code) in not_yet:
+        pass
+    return int(code)

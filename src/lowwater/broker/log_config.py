@@ -25,5 +25,4 @@ def log_config(broker: BrokerConfig, topic: TopicConfig) -> LogConfig:
         min_compaction_lag_ms=topic.int("min.compaction.lag.ms"),
         max_compaction_lag_ms=topic.int("max.compaction.lag.ms"),
         producer_expiration_ms=broker.int("producer.id.expiration.ms"),
-        min_insync_replicas=topic.int("min.insync.replicas"),
     )

@@ -131,9 +131,10 @@ TOPICS = (
         "min.insync.replicas",
         Kind.INT,
         1,
-        _for_topics("min.insync.replicas", "More than 1 refuses acks=all, since there is one replica."),
+        ONE_NODE,
         at_least(1),
         Update.CLUSTER_WIDE,
+        acts=False,
     ),
     Setting("unclean.leader.election.enable", Kind.BOOLEAN, False, ONE_NODE, update=Update.CLUSTER_WIDE, acts=False),
     Setting(

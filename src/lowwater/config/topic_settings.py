@@ -210,9 +210,10 @@ TOPIC_SETTINGS: tuple[Setting, ...] = (
         "min.insync.replicas",
         Kind.INT,
         1,
-        "More than 1 refuses acks=all, since there is one replica of every partition.",
+        STORED_ONLY + "there is one replica of every partition, and no more can be asked for.",
         at_least(1),
         synonyms=(Synonym("min.insync.replicas"),),
+        acts=False,
     ),
     Setting(
         "preallocate",

