@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
 
 ALL_BROKERS = ""
+VALUE_BYTES_MAX = 2**15 - 1  # of a string on the wire, so that every value can be told
 
 
 class ResourceType(IntEnum):
@@ -117,9 +118,10 @@ def _list_changed(kind: ResourceType, name: str, text: str | None, change: str, 
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is not a list: it can be set or deleted only")
     old = split_list(text if text is not None else value_text(setting.default) or "")
     named = split_list(change)
-    if append:
-        return ",".join(dict.fromkeys([*old, *named]))
-    return ",".join(one for one in old if one not in named)
+    new = ",".join(dict.fromkeys([*old, *named]) if append else (one for one in old if one not in named))
+    if len(new.encode()) > VALUE_BYTES_MAX:
+        raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} would be longer than {VALUE_BYTES_MAX} bytes")
+    return new
 
 
 def altered(broker: Broker, kind: ResourceType, name: str, configs: dict[str, str]) -> Record:

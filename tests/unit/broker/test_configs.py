@@ -216,6 +216,16 @@ def test_lists_are_appended_to_and_subtracted_from_starting_at_the_default(node:
         assert value(node, TOPIC, "a", "cleanup.policy") == after
 
 
+def test_a_list_does_not_grow_beyond_what_can_be_told(node: Any) -> None:
+    name = "leader.replication.throttled.replicas"
+    codes = []
+    for first in range(0, 8000, 2000):
+        more = ",".join(f"{index}:1" for index in range(first, first + 2000))
+        codes.append(change(node, TOPIC, "a", (name, APPEND, more)))
+    assert codes == [OK, OK, ErrorCode.INVALID_CONFIG, ErrorCode.INVALID_CONFIG]
+    assert len(described(node, TOPIC, "a", name).value) > 20_000
+
+
 @pytest.mark.parametrize("alter", [change, replace])
 def test_a_validated_alteration_does_not_happen(node: Any, alter: Any) -> None:
     config = ("segment.ms", SET, "5") if alter is change else ("segment.ms", "5")

@@ -44,7 +44,7 @@ def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: Request
 def _result(broker: Broker, name: str, index: int) -> PartitionResult:
     topic = broker.topics.get(name)
     if topic is None or not 0 <= index < topic.partition_count:
-        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no partition {name}-{index}"
+        code, message = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "there is no such partition"
     else:
         code, message = ErrorCode.ELECTION_NOT_NEEDED, "this node is the leader already"
     return PartitionResult(partition_id=index, error_code=code, error_message=message)
