@@ -112,7 +112,7 @@ class Offload(Protocol):
     def submit_heavy(
         self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
     ) -> None:
-        """The same for much Python work: it may run in another process, so `work` and `argument` must survive pickling."""
+        """The same for much Python work. It may run in another process: `work` and `argument` must survive pickling."""
 
 
 class Timer(Protocol):

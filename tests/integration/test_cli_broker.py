@@ -9,9 +9,9 @@ import sys
 
 import pytest
 from confluent_kafka import Consumer, Producer, TopicPartition
+from tests.conformance.raw import Wire
 
 from lowwater.wire.messages import MetadataRequest
-from tests.conformance.raw import Wire
 
 READY = re.compile(r"lowwater broker ready kafka=(?P<address>[^ ]+) data=(?P<data>.+)\n")
 TIMEOUT_S = 30

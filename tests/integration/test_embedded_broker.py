@@ -160,7 +160,7 @@ def test_what_needs_a_thread_says_so():
 
 
 def test_a_setting_that_does_not_exist_is_refused_at_once():
-    with pytest.raises(LowwaterError, match="num.partition"):
+    with pytest.raises(LowwaterError, match=r"num\.partition"):
         Broker({"num.partition": "3"})
 
 
