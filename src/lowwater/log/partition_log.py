@@ -286,7 +286,7 @@ class PartitionLog:
         segment.is_sealed = True
         try:
             segment.release_reserve()
-            segment.write_sidecar()
+            segment.save_index()
         except (OSError, StorageError) as error:
             logger.warning("the index of %s was not saved, it will be rebuilt: %s", segment.path, error)
 
@@ -569,10 +569,10 @@ class PartitionLog:
 
     def save(self) -> None:
         """Leave indexes for the next start."""
-        for segment in self._segments[-1:]:
+        for segment in self._segments:
             with contextlib.suppress(OSError, StorageError):
                 segment.release_reserve()
-                segment.write_sidecar()
+                segment.save_index()
 
     def close(self) -> None:
         """Close the files; the log is not used any more."""

@@ -67,6 +67,7 @@ class Recovery:
         self._entry = situation.entry
         self._quarantine = Quarantine(shared.disk, situation.directory)
         self._epochs = LeaderEpochs(situation.entry.epochs)
+        self._epoch_starts = {start for _, start in situation.entry.epochs}
         log_start = max(shared.marks.log_start_of(situation.key), situation.entry.log_start)
         self._state = LogState(log_start=log_start)
         self._end: int | None = None
@@ -118,6 +119,7 @@ class Recovery:
         if facts is None or facts.size != size:
             return False
         segment.take(facts)
+        self._expect(segment.base_offset)
         self._end = segment.next_offset
         self._last_epoch = max(self._last_epoch, self._epochs.epoch_at(segment.next_offset - 1))
         return True
@@ -134,10 +136,10 @@ class Recovery:
         segment.start_over()
         segment.modified_ms = self._disk.modified_ms(segment.path)
         self._state.unsynced.append(segment)
-        if self._end is None:
-            self._end = segment.base_offset
         if not size:
             return None
+        if self._end is None:
+            self._end = min(segment.base_offset, self._state.log_start)
         view = segment.handle.mapped(size)
         try:
             for position, header in headers(view, 0, size):
@@ -158,14 +160,24 @@ class Recovery:
         if offset < expected or (following is not None and header.next_offset > following):
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
         if offset < self._entry.flushed_end:
-            return  # durable then: damage of its records is the reader's to find, and the batches behind it stay
+            # Durable once: damage of its records is the reader's to find, and the batches behind it stay.
+            self._expect(offset)
+            return
         may_have_gaps = self._situation.is_compacted and following is not None
         if offset > expected and header.leader_epoch == self._last_epoch and not may_have_gaps:
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
-        if offset > expected and self._gap is None:
-            self._gap = expected
+        if offset > expected:
+            logger.warning("%s: no records from %d to %d", self._situation.topic_partition, expected, offset)
+            self._gap = expected if self._gap is None else self._gap
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
+
+    def _expect(self, offset: int) -> None:
+        """Durable batches follow from `offset` on: what lies between the end so far and there must be a known gap."""
+        expected = self._state.log_start if self._end is None else self._end
+        if offset > expected and offset not in self._epoch_starts and not self._situation.is_compacted:
+            logger.error("%s: records from %d to %d are lost", self._situation.topic_partition, expected, offset)
+            self._note_loss()
 
     def _cut(self, segment: Segment, damage: Damage) -> None:
         """End the segment at the first bad batch; keep the rest aside when it is worth something."""
@@ -210,7 +222,6 @@ class Recovery:
         state, entry = self._state, self._entry
         if state.segments:
             state.log_end = max(state.log_start, state.segments[-1].next_offset)
-            state.log_start = max(state.log_start, state.segments[0].base_offset)
         else:
             state.log_end = state.log_start
         if state.log_end < entry.flushed_end:

@@ -40,7 +40,16 @@ def segment_path(directory: str, base_offset: int, suffix: str = LOG_SUFFIX) -> 
 class Segment(Tally):
     """Owned by one PartitionLog. Everything in [0, size) is whole batches and never changes."""
 
-    __slots__ = ("_allocated", "_files", "_handle", "_hot_from", "created_ms", "directory", "is_sealed")
+    __slots__ = (
+        "_allocated",
+        "_files",
+        "_handle",
+        "_hot_from",
+        "_is_index_saved",
+        "created_ms",
+        "directory",
+        "is_sealed",
+    )
 
     def __init__(self, files: FileCache, directory: str, base_offset: int, created_ms: int) -> None:
         super().__init__(base_offset, created_ms)
@@ -48,6 +57,7 @@ class Segment(Tally):
         self._handle: OpenFile | None = None
         self._allocated = 0
         self._hot_from = 0
+        self._is_index_saved = False
         self.directory = directory
         self.is_sealed = False
         self.created_ms = created_ms
@@ -83,6 +93,7 @@ class Segment(Tally):
             sidecar = read_sidecar(self._files.disk, self._stem)
             if sidecar is not None and sidecar.facts.size == self.size:
                 self._index = sidecar.index
+                self._is_index_saved = True
             else:
                 self.rebuild_index()
         assert self._index is not None
@@ -109,6 +120,7 @@ class Segment(Tally):
             raise ShortWriteError(written, size)
         self.note(batch[:CRC_START], last_offset, max_timestamp, size, interval)
         self.modified_ms = now_ms
+        self._is_index_saved = False
 
     def cut_back(self) -> None:
         """Remove what a failed write left behind the end."""
@@ -224,9 +236,12 @@ class Segment(Tally):
             self._index = None
             raise StorageError(f"{self.path} is damaged {error}") from error
 
-    def write_sidecar(self, *, is_durable: bool = False) -> None:
-        """Leave the index on disk for the next start; StorageError or OSError leaves none, which is no loss."""
-        write_sidecar(self._files.disk, self._stem, self.base_offset, self.facts, self.index, is_durable=is_durable)
+    def save_index(self) -> None:
+        """Leave the index on disk for the next start, if it is not there; an error leaves none, which is no loss."""
+        if self._index is None or self._is_index_saved:
+            return
+        write_sidecar(self._files.disk, self._stem, self.base_offset, self.facts, self._index, is_durable=False)
+        self._is_index_saved = True
 
     def close(self) -> None:
         """Close the file and drop the index; both come back on use."""

@@ -37,13 +37,15 @@ def keyed(*pairs: tuple[bytes, bytes | None], time: int = NOW, **fields: Any) ->
 class Home:
     """One data directory on a simulated machine, through restarts of the broker."""
 
-    def __init__(self, config: LogConfig = SMALL, disk: SimDisk | None = None) -> None:
+    def __init__(self, config: LogConfig = SMALL, disk: SimDisk | None = None, *, start: bool = True) -> None:
         self.disk = disk or SimDisk()
         self.config = config
         self.path = "/data"
         self.now_ms = NOW
         self.created_boot = 1
-        self.store = self.start()
+        self.store: LogStore
+        if start:
+            self.start()
 
     def start(self, through: Disk | None = None, **options: Any) -> LogStore:
         disk = through or self.disk
