@@ -154,6 +154,27 @@ def restarts(world: World) -> None:
     world.append(orders, size=50)
 
 
+def checkpoints(world: World) -> None:
+    """Checkpoints while the broker runs: of durable and of unsynced batches, before deletions and before kills."""
+    orders = world.create("orders", replace(SMALL, segment_bytes=700))
+    world.checkpoint()
+    world.append(orders, 2, size=200, producer=(7, 0, 0), flush=True)
+    world.append(orders, size=200, producer=(7, 0, 2))
+    world.checkpoint()
+    world.append(orders, size=300, producer=(7, 0, 3), flush=True)
+    world.checkpoint()
+    world.append(orders, size=300, producer=(7, 0, 4))
+    world.kill()
+    world.append(orders, size=300, producer=(7, 0, 5), flush=True)
+    world.checkpoint()
+    world.delete_before(orders, 3)
+    world.append(orders, size=200, producer=(7, 0, 6))
+    world.checkpoint()
+    world.kill()
+    world.checkpoint()
+    world.append(orders, size=200, producer=(7, 0, 7))
+
+
 def topics(world: World) -> None:
     """A topic is deleted and another of its name takes over; a third one lives beside them."""
     first, other = world.create("orders"), world.create("payments")
@@ -197,6 +218,7 @@ SCRIPTS: dict[str, Callable[[World], None]] = {
         compactions,
         producers,
         restarts,
+        checkpoints,
         topics,
         ceilings,
     )

@@ -238,6 +238,9 @@ class World:
     def roll(self, ledger: PartitionLedger) -> None:
         assert self.log(ledger).roll_if_due(self.clock.now_ms())
 
+    def checkpoint(self) -> None:
+        self.attempt(self.store.checkpoint)
+
     def raise_ceilings(self) -> None:
         """What the broker does off its loop when logs want higher ceilings."""
         self.attempt(self.store.raise_ceilings)
