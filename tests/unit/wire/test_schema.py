@@ -1,11 +1,14 @@
 """The declaration language: what a declared class is, and what its codecs accept and refuse."""
 
 import tracemalloc
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 
 from lowwater.errors import WireError
+from lowwater.wire.arrays import REMEMBERED_MAX, lists_written
 from lowwater.wire.schema import (
     REQUEST_OBJECTS_MAX,
     ZERO_UUID,
@@ -35,6 +38,7 @@ from lowwater.wire.schema import (
     tagged,
     until,
 )
+from lowwater.wire.varint import write_uvarint
 
 
 @struct
@@ -81,6 +85,12 @@ class EveryTypeRequest:
     inline: Point
 
 
+@message(key=905, versions=(0, 1), flexible=1)
+class SmallRequest:
+    blob: Bytes
+    ratios: list[Float64] = since(0)
+
+
 @struct
 class Batch:
     index: Int32
@@ -97,6 +107,18 @@ class BatchesRequest:
 @message(key=903, versions=(0, 1), flexible=1)
 class OneBatchRequest:
     records: Records | None
+
+
+@contextmanager
+def traced() -> Iterator[list[int]]:
+    """A list that holds the peak of allocated bytes when the block has ended."""
+    peak: list[int] = []
+    tracemalloc.start()
+    try:
+        yield peak
+    finally:
+        peak.append(tracemalloc.get_traced_memory()[1])
+        tracemalloc.stop()
 
 
 def encoded(sample: Any, version: int) -> bytes:
@@ -236,6 +258,25 @@ class TestVersions:
         assert encoder(SampleRequest, 1) is encoder(SampleRequest, 1)
 
 
+class TestLists:
+    @pytest.mark.parametrize("version", [0, 1])
+    @pytest.mark.parametrize("count", [0, 1, 15, 16, 17, 126, 127, 128, 1000])
+    def test_a_list_of_any_length(self, version: int, count: int) -> None:
+        sample = SmallRequest(blob=b"", ratios=[float(each) for each in range(count)])
+        assert round_trip(sample, version) == sample
+
+    def test_a_list_that_was_written_before_is_written_by_its_values(self) -> None:
+        positive, negative = (encoded(SmallRequest(blob=b"", ratios=[zero]), 1) for zero in (0.0, -0.0))
+        assert positive != negative
+
+    def test_only_so_many_lists_are_remembered(self) -> None:
+        lists = lists_written("i", 1)
+        for each in range(3 * REMEMBERED_MAX):
+            assert lists[each,] == b"\x02" + each.to_bytes(4, "big")
+        assert len(lists) <= REMEMBERED_MAX
+        assert lists[tuple(range(1000))] not in lists.values()
+
+
 class TestRefusedValues:
     @pytest.mark.parametrize("version", [0, 1])
     @pytest.mark.parametrize(
@@ -297,6 +338,19 @@ class TestRefusedBytes:
         with pytest.raises(WireError, match=why):
             decoder(SampleRequest, version)(memoryview(bytes.fromhex(data)))
 
+    @pytest.mark.parametrize(
+        ("version", "data", "why"),
+        [
+            (0, "ffffffff 00000000", "length of -1"),
+            (1, "00 01 00", "null where bytes"),
+            (1, "8000 01 00", "null where bytes"),
+            (1, "01 01 01 09 05 6162", "ends early"),
+        ],
+    )
+    def test_malformed_bytes_and_tags_are_a_wire_error(self, version: int, data: str, why: str) -> None:
+        with pytest.raises(WireError, match=why):
+            decoder(SmallRequest, version)(memoryview(bytes.fromhex(data)))
+
     def test_bytes_behind_a_request_are_ignored(self) -> None:
         data = encoded(SampleRequest(title="t", rows=[]), 2)
         assert decoder(SampleRequest, 2)(memoryview(data + b"abc")) == SampleRequest(title="t", rows=[])
@@ -311,28 +365,36 @@ class TestRefusedBytes:
 
     def test_a_request_cannot_bring_more_objects_than_its_budget(self) -> None:
         count = REQUEST_OBJECTS_MAX + 1
-        lead = bytes([count + 1 & 127 | 128, count + 1 >> 7 & 127 | 128, count + 1 >> 14])
-        rows = b"\x01\x00\x00" + lead + b"\x01\x01\x00" * count + b"\x00\x00"
+        rows = b"\x01\x00\x00" + write_uvarint(count + 1) + b"\x01\x01\x00" * count + b"\x00\x00"
         with pytest.raises(WireError, match=f"count of {count}"):
             decoder(SampleRequest, 2)(memoryview(rows))
-        # The same number of elements, spread over the lists of many rows.
-        few = b"\x01\x7e" + bytes(4 * 125) + b"\x00"
-        count = REQUEST_OBJECTS_MAX // 125
-        lead = bytes([count + 1 & 127 | 128, count + 1 >> 7])
-        with pytest.raises(WireError, match=r"too many elements|count of 125"):
-            decoder(SampleRequest, 2)(memoryview(b"\x01\x00\x00" + lead + few * count + b"\x00\x00"))
+
+    def test_a_list_beyond_the_budget_is_refused_before_it_is_made(self) -> None:
+        count = 20 * REQUEST_OBJECTS_MAX
+        data = b"\x01" + write_uvarint(count + 1) + bytes(8 * count)
+        with pytest.raises(WireError, match=f"count of {count}"), traced() as peak:
+            decoder(SmallRequest, 1)(memoryview(data))
+        assert peak[0] < len(data) + 1_000_000
+
+    @pytest.mark.parametrize("length", [1, 15, 125])
+    def test_the_budget_is_shared_by_all_lists_of_a_request(self, length: int) -> None:
+        def of_rows(count: int) -> bytes:
+            row = b"\x01" + bytes([length + 1]) + bytes(4 * length) + b"\x00"
+            return b"\x01\x00\x00" + write_uvarint(count + 1) + row * count + b"\x00\x00"
+
+        fits = REQUEST_OBJECTS_MAX // (length + 2)
+        assert len(decoder(SampleRequest, 2)(memoryview(of_rows(fits))).rows) == fits
+        with pytest.raises(WireError, match=r"too many elements|count of"):
+            decoder(SampleRequest, 2)(memoryview(of_rows(REQUEST_OBJECTS_MAX // length)))
 
     def test_the_densest_message_takes_memory_in_proportion(self) -> None:
         count = 16_000
-        lead = bytes([count + 1 & 127 | 128, count + 1 >> 7])
-        data = b"\x01\x00\x00" + lead + b"\x01\x01\x00" * count + b"\x00\x00"
+        data = b"\x01\x00\x00" + write_uvarint(count + 1) + b"\x01\x01\x00" * count + b"\x00\x00"
         decode = decoder(SampleRequest, 2)
-        tracemalloc.start()
-        read = decode(memoryview(data))
-        peak = tracemalloc.get_traced_memory()[1]
-        tracemalloc.stop()
+        with traced() as peak:
+            read = decode(memoryview(data))
         assert len(read.rows) == count
-        assert peak < 100 * len(data)
+        assert peak[0] < 100 * len(data)
 
 
 class TestRecords:

@@ -31,3 +31,8 @@ def test_unknown_tags_are_skipped() -> None:
 def test_more_tags_than_bytes_are_refused() -> None:
     with pytest.raises(WireError, match="127 tagged fields"):
         skip_tags(b"\x7f\x00\x01a", 1, 0x7F)
+
+
+def test_a_cut_in_the_tags_is_noticed_by_their_count() -> None:
+    with pytest.raises(WireError, match="4 tagged fields in 3 bytes"):
+        skip_tags(b"\x04\x00\x00\x00", 1, 4)
