@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import logging
 from collections.abc import Sequence
 
@@ -18,7 +17,7 @@ FILE = "log"
 
 
 class MetadataLog:
-    """`commit` is blocking and for one thread at a time. After a failed sync nothing more is written."""
+    """`commit` is blocking and for one thread at a time. After a failure other than a full disk nothing more is written."""
 
     def __init__(self, journal: Journal, records: int) -> None:
         self._journal = journal
@@ -48,15 +47,12 @@ class MetadataLog:
             raise StorageError(f"metadata cannot be changed until a restart: {self.failed}")
         try:
             self._journal.append(map(encode, records))
+            self._journal.sync()
         except StorageError as error:
-            if not _is_out_of_space(error):
+            # When the disk was full the next change may well succeed; after anything else nobody knows what is there.
+            if not error.retriable:
                 self.failed = str(error)
             raise
-        try:
-            self._journal.sync()
-        except OSError as error:
-            self.failed = f"{self._journal.path} could not be synced: {error}"
-            raise StorageError(self.failed) from error
         self.records += len(records)
 
     def rewrite(self, records: Sequence[Record]) -> None:
@@ -66,9 +62,3 @@ class MetadataLog:
 
     def close(self) -> None:
         self._journal.close()
-
-
-def _is_out_of_space(error: StorageError) -> bool:
-    """Then the next change may well succeed; any other failure leaves the file in a state nobody knows."""
-    cause = error.__cause__
-    return not isinstance(cause, OSError) or cause.errno in (errno.ENOSPC, errno.EDQUOT)
