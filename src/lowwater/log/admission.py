@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import islice
+
 from crc32c import crc32c
 
 from lowwater.errors import ApiError, ErrorCode, WireError
@@ -13,6 +15,8 @@ from lowwater.wire.records import (
     CRC_START,
     HAS_DELETE_HORIZON,
     HEADER_SIZE,
+    INLINE_BYTES_MAX,
+    INLINE_RECORDS_MAX,
     LOG_APPEND_TIME,
     MAGIC_POSITION,
     NO_TIMESTAMP,
@@ -26,6 +30,8 @@ from lowwater.wire.records import (
     unpack_header,
 )
 
+# More are not told: each takes more room in the answer than in the batch.
+KEYLESS_TOLD_MAX = 100
 _FORBIDDEN = CONTROL | HAS_DELETE_HORIZON | LOG_APPEND_TIME | TRANSACTIONAL
 
 
@@ -59,10 +65,10 @@ def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bo
     _check_counts(header, size)
     if not config.log_append_time:
         if header.max_timestamp < header.base_timestamp:
-            header = _with_largest_time(batch)
+            header = _with_largest_time(batch, header)
         _check_times(header, config, now_ms)
     if config.compact:
-        _check_keys(batch)
+        _check_keys(batch, header)
     return header
 
 
@@ -115,10 +121,11 @@ def _check_counts(header: BatchHeader, size: int) -> None:
         raise _invalid(f"producer {header.producer_id} without a sequence number or an epoch")
 
 
-def _with_largest_time(batch: memoryview) -> BatchHeader:
+def _with_largest_time(batch: memoryview, header: BatchHeader) -> BatchHeader:
     """Some producers leave the largest timestamp out of the header; look-ups by time and retention rely on it."""
+    _check_decodable(header)
     try:
-        set_max_timestamp(batch, max(timestamp for _, timestamp in read_times(batch)))
+        set_max_timestamp(batch, max(timestamp for _, timestamp in read_times(batch, limit=INLINE_BYTES_MAX)))
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     return BatchHeader._make(unpack_header(batch))
@@ -135,14 +142,21 @@ def _check_times(header: BatchHeader, config: LogConfig, now_ms: int) -> None:
         raise _bad_time(f"timestamp {header.base_timestamp} is more than {config.timestamp_before_max_ms} ms ago")
 
 
-def _check_keys(batch: memoryview) -> None:
+def _check_keys(batch: memoryview, header: BatchHeader) -> None:
     """A compacted topic keeps the last value of each key, so each record needs one."""
+    _check_decodable(header)
+    records = enumerate(read_records(batch, limit=INLINE_BYTES_MAX))
     try:
-        keyless = tuple(index for index, record in enumerate(read_records(batch)) if record.key is None)
+        keyless = tuple(islice((index for index, record in records if record.key is None), KEYLESS_TOLD_MAX))
     except WireError as error:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, str(error)) from error
     if keyless:
         raise RefusedRecordsError("a record of a compacted topic needs a key", keyless)
+
+
+def _check_decodable(header: BatchHeader) -> None:
+    if header.record_count > INLINE_RECORDS_MAX:
+        raise _invalid(f"{header.record_count} records, {INLINE_RECORDS_MAX} can be looked into")
 
 
 def _invalid(detail: str) -> ApiError:

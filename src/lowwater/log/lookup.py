@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, NamedTuple
 from lowwater.errors import StorageError, WireError
 from lowwater.log.batches import headers
 from lowwater.log.segment import Segment
-from lowwater.wire.records import BatchHeader, read_times
+from lowwater.wire.records import (
+    INLINE_BYTES_MAX,
+    INLINE_RECORDS_MAX,
+    NO_TIMESTAMP,
+    BatchHeader,
+    crc_ok,
+    read_times,
+)
 
 if TYPE_CHECKING:
     from lowwater.log.partition_log import PartitionLog
@@ -22,16 +29,37 @@ class OffsetAtTime(NamedTuple):
     leader_epoch: int
 
 
+class OpaqueBatchError(Exception):
+    """A producer sent a batch with a right CRC of which nobody can tell the records, or not in good time."""
+
+
 def first_at_or_after(log: PartitionLog, timestamp: int, upto: int) -> OffsetAtTime | None:
-    """The lowest offset in [log start, upto) whose timestamp is at or after `timestamp`."""
+    """The lowest offset in [log start, upto) whose timestamp is at or after `timestamp`.
+
+    A batch that says it has one but cannot be looked into is answered as a whole: reading begins at its start.
+    """
+    records_left = INLINE_RECORDS_MAX
+    for segment, position, header in _candidates(log, timestamp, upto):
+        records_left -= header.record_count  # headers that lie must not make us look into a whole log
+        try:
+            for offset, time in _times(segment, position, header, records_left):
+                if time >= timestamp and log.log_start <= offset < upto:
+                    return OffsetAtTime(offset, time, header.leader_epoch)
+        except OpaqueBatchError:
+            return OffsetAtTime(max(header.base_offset, log.log_start), header.max_timestamp, header.leader_epoch)
+    return None
+
+
+def _candidates(log: PartitionLog, timestamp: int, upto: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """The batches that may hold the answer, by what their headers say."""
     for segment in log.segments:
         if segment.base_offset >= upto or segment.max_timestamp < timestamp:
             continue
-        start = segment.index.position_for_time(timestamp)
-        found = _search(log, segment, start, timestamp, upto)
-        if found is not None:
-            return found
-    return None
+        for position, header in _batches(segment, segment.index.position_for_time(timestamp)):
+            if header.base_offset >= upto:
+                return
+            if header.max_timestamp >= timestamp and header.next_offset > log.log_start and not header.is_control:
+                yield segment, position, header
 
 
 def with_max_timestamp(log: PartitionLog, upto: int) -> OffsetAtTime | None:
@@ -51,45 +79,29 @@ def with_max_timestamp(log: PartitionLog, upto: int) -> OffsetAtTime | None:
 def _max_by_scan(log: PartitionLog, upto: int) -> OffsetAtTime | None:
     """When some records do not count, the segments' own maxima do not either."""
     largest = max(
-        (
-            header.max_timestamp
-            for segment in log.segments
-            for _, header in _batches(segment, 0)
-            if header.next_offset > log.log_start and header.base_offset < upto
-        ),
-        default=None,
+        (_largest_time(log, segment, position, header, upto) for segment, position, header in _within(log, upto)),
+        default=NO_TIMESTAMP,
     )
-    while largest is not None:
-        found = first_at_or_after(log, largest, upto)
-        if found is not None:
-            return found
-        largest = _next_lower(log, largest, upto)
-    return None
+    return first_at_or_after(log, largest, upto) if largest != NO_TIMESTAMP else None
 
 
-def _next_lower(log: PartitionLog, below: int, upto: int) -> int | None:
-    """The largest timestamp below `below`: the batch with that maximum has it only in records that do not count."""
-    times = (
-        time
-        for segment in log.segments
-        for position, header in _batches(segment, 0)
-        if header.next_offset > log.log_start and header.base_offset < upto
-        for offset, time in _times(segment, position)
-        if log.log_start <= offset < upto and time < below
-    )
-    return max(times, default=None)
+def _within(log: PartitionLog, upto: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
+    """The batches with any offset in [log start, upto)."""
+    for segment in log.segments:
+        for position, header in _batches(segment, 0):
+            if header.next_offset > log.log_start and header.base_offset < upto and not header.is_control:
+                yield segment, position, header
 
 
-def _search(log: PartitionLog, segment: Segment, start: int, timestamp: int, upto: int) -> OffsetAtTime | None:
-    for position, header in _batches(segment, start):
-        if header.base_offset >= upto:
-            return None
-        if header.max_timestamp < timestamp or header.next_offset <= log.log_start or header.is_control:
-            continue
-        for offset, time in _times(segment, position):
-            if time >= timestamp and log.log_start <= offset < upto:
-                return OffsetAtTime(offset, time, header.leader_epoch)
-    return None
+def _largest_time(log: PartitionLog, segment: Segment, position: int, header: BatchHeader, upto: int) -> int:
+    """Of the records that count; only the first and the last batch can hold others."""
+    if log.log_start <= header.base_offset and header.next_offset <= upto:
+        return header.max_timestamp
+    times = _times(segment, position, header, INLINE_RECORDS_MAX - header.record_count)
+    try:
+        return max((time for offset, time in times if log.log_start <= offset < upto), default=NO_TIMESTAMP)
+    except OpaqueBatchError:
+        return header.max_timestamp
 
 
 def _batches(segment: Segment, start: int) -> Iterator[tuple[int, BatchHeader]]:
@@ -99,10 +111,16 @@ def _batches(segment: Segment, start: int) -> Iterator[tuple[int, BatchHeader]]:
     yield from headers(segment.handle.mapped(segment.size), start, segment.size)
 
 
-def _times(segment: Segment, position: int) -> Iterator[tuple[int, int]]:
+def _times(segment: Segment, position: int, header: BatchHeader, records_left: int) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of every record."""
+    if records_left < 0:
+        raise OpaqueBatchError
+    batch = segment.batch_at(position)
     try:
-        yield from read_times(segment.batch_at(position))
+        yield from read_times(batch, limit=INLINE_BYTES_MAX)
     except WireError as error:
+        if crc_ok(batch, header):
+            raise OpaqueBatchError from error
         raise StorageError(f"{segment.path} is damaged at byte {position}: {error}") from error
 
 

@@ -32,7 +32,12 @@ CONTROL = 0x20
 HAS_DELETE_HORIZON = 0x40
 
 NO_TIMESTAMP = -1
+TIMESTAMP_MIN, TIMESTAMP_MAX = -(1 << 63), (1 << 63) - 1
 NO_PRODUCER_ID = -1
+
+# What the event loop may decode of one batch while everyone else waits. A few hundred bytes can hold a million records.
+INLINE_RECORDS_MAX = 200_000
+INLINE_BYTES_MAX = 16 * 1024 * 1024
 
 _HEADER = struct.Struct(">qiibIhiqqqhii")
 _ORDER = struct.Struct(">q")
@@ -212,6 +217,8 @@ def _read_place(data: memoryview, position: int, header: BatchHeader) -> tuple[i
     if not 0 <= offset_delta <= header.last_offset_delta:
         raise CorruptBatch(f"offset delta {offset_delta} is outside the batch")
     timestamp = header.max_timestamp if header.has_log_append_time else header.base_timestamp + timestamp_delta
+    if not TIMESTAMP_MIN <= timestamp <= TIMESTAMP_MAX:
+        raise CorruptBatch(f"timestamp {timestamp} does not fit its field")
     return header.base_offset + offset_delta, timestamp, position
 
 
