@@ -1,4 +1,4 @@
-"""AlterClientQuotas."""
+"""AlterClientQuotas: set or remove limits."""
 
 from lowwater.wire.schema import Bool, Float64, Int16, Int32, String, message, struct
 

@@ -1,4 +1,4 @@
-"""CreateTopics."""
+"""CreateTopics: new topics, with their settings."""
 
 from lowwater.wire.schema import Bool, Int8, Int16, Int32, String, Uuid, message, since, struct, tagged
 

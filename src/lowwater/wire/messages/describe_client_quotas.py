@@ -1,4 +1,4 @@
-"""DescribeClientQuotas."""
+"""DescribeClientQuotas: limits of users, clients and addresses."""
 
 from lowwater.wire.schema import Bool, Float64, Int8, Int16, Int32, String, message, struct
 

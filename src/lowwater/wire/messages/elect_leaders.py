@@ -1,4 +1,4 @@
-"""ElectLeaders."""
+"""ElectLeaders: let the preferred, or any living, replica lead."""
 
 from lowwater.wire.schema import Int8, Int16, Int32, String, message, since, struct
 
