@@ -17,10 +17,16 @@ FILE = "log"
 
 
 class MetadataLog:
-    """`commit` is blocking and for one thread at a time. After a failure other than a full disk nothing more is written."""
+    """`commit` is blocking and for one thread at a time.
 
-    def __init__(self, journal: Journal, records: int) -> None:
+    After a failure other than a full disk nothing more is written.
+    """
+
+    def __init__(self, disk: Disk, data_dir: str, journal: Journal, records: int) -> None:
+        self._disk = disk
+        self._data_dir = data_dir
         self._journal = journal
+        self._directory_durable = False
         self.records = records
         self.failed: str | None = None
 
@@ -28,9 +34,7 @@ class MetadataLog:
     def open(cls, disk: Disk, data_dir: str) -> tuple[MetadataLog, list[Record]]:
         """The log, created if missing, and every record in it."""
         path = f"{data_dir}/{DIRECTORY}"
-        if not disk.exists(path):
-            disk.mkdir(path)
-            disk.sync_dir(data_dir)
+        disk.mkdir(path)
         journal, payloads = Journal.open(disk, f"{path}/{FILE}")
         if journal.damage is not None:
             # Each record stands for itself: those beyond the damage still hold, and the file is put in order again.
@@ -39,7 +43,7 @@ class MetadataLog:
                 "the metadata log was damaged: topics or settings may be missing. No topic's data is deleted for that."
             )
             journal.rewrite(payloads)
-        return cls(journal, len(payloads)), [decode(payload) for payload in payloads]
+        return cls(disk, data_dir, journal, len(payloads)), [decode(payload) for payload in payloads]
 
     def commit(self, records: Sequence[Record]) -> None:
         """Return when the records are durable; StorageError when they are not written, or nobody can say."""
@@ -48,12 +52,23 @@ class MetadataLog:
         try:
             self._journal.append(map(encode, records))
             self._journal.sync()
+            self._make_directory_durable()
         except StorageError as error:
             # When the disk was full the next change may well succeed; after anything else nobody knows what is there.
             if not error.retriable:
                 self.failed = str(error)
             raise
         self.records += len(records)
+
+    def _make_directory_durable(self) -> None:
+        """Once after each start: an earlier one may have been killed between making the directory and syncing it."""
+        if self._directory_durable:
+            return
+        try:
+            self._disk.sync_dir(self._data_dir)
+        except OSError as error:
+            raise StorageError(f"{self._data_dir} could not be made durable: {error}") from error
+        self._directory_durable = True
 
     def rewrite(self, records: Sequence[Record]) -> None:
         """Replace everything by `records`, atomically."""

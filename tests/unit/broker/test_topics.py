@@ -356,6 +356,16 @@ def test_whatever_a_power_cut_leaves_an_answered_change_holds() -> None:
     assert states > 30
 
 
+def test_a_start_that_was_killed_early_leaves_nothing_that_a_power_cut_can_take_back_later() -> None:
+    disk = SimDisk()
+    disk.mkdir("/data")
+    disk.sync_dir("/")
+    disk.mkdir("/data/metadata")  # that was as far as the first start came
+    commit(opened(disk), created("a"))
+    for state in disk.crash_states():
+        assert opened(disk.after(state)).names() == ["a"]
+
+
 def test_damage_in_the_middle_loses_one_record_and_says_so(caplog: pytest.LogCaptureFixture) -> None:
     disk = SimDisk()
     topics = opened(disk)
