@@ -426,7 +426,9 @@ def test_a_log_of_mostly_history_is_rewritten_without_losing_anything() -> None:
 def test_a_power_cut_during_a_rewrite_leaves_the_old_or_the_new_log() -> None:
     disk = SimDisk()
     topics = opened(disk)
-    commit(topics, created("a", ID), *[BrokerConfigured("", {"log.roll.ms": str(n + 1)}) for n in range(1100)])
+    commit(
+        topics, created("a", ID), *[PartitionsAdded(ID, n + 2, 1) for n in range(3)], *[TopicConfigured(ID, {})] * 1100
+    )
     again = opened(disk)
     begin = disk.operations
     assert again.rewrite_if_long()
