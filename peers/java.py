@@ -61,7 +61,8 @@ def compiled(source: Path) -> Path:
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
     jars = os.pathsep.join(map(str, sorted(places.KAFKA_LIBS.glob("*.jar"))))
     compiler = [java(), *SHORT_LIVED, "-cp", class_path(), "org.eclipse.jdt.internal.compiler.batch.Main"]
-    arguments = ["-source", "17", "-target", "17", "-proc:none", "-nowarn", "-cp", jars, "-d", str(scratch), str(source)]
+    rules = ["-source", "17", "-target", "17", "-proc:none", "-nowarn"]
+    arguments = [*rules, "-cp", jars, "-d", str(scratch), str(source)]
     done = subprocess.run([*compiler, *arguments], capture_output=True, text=True)
     if done.returncode != 0:
         raise RuntimeError(f"{source.name} does not compile:\n{done.stdout}{done.stderr}")
