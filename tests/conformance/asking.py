@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,10 +23,18 @@ from lowwater.wire.messages.metadata import MetadataRequestTopic
 from lowwater.wire.messages.produce import PartitionProduceData, TopicProduceData
 from lowwater.wire.records import Record, build_batch
 
+VISIBLE_TIMEOUT_S = 10
 NO_ID = bytes(16)
 UNKNOWN_ID = bytes(range(16))
 BY_ID_SINCE = 13
 NO_SESSION = (0, -1)
+
+
+def eventually(holds: Callable[[], bool]) -> None:
+    """Wait for what follows an answered request with a delay: Apache Kafka's metadata does."""
+    deadline = time.monotonic() + VISIBLE_TIMEOUT_S
+    while not holds():
+        assert time.monotonic() < deadline, "did not come true in time"
 
 
 def now_ms() -> int:
@@ -39,10 +47,13 @@ def batch_of(*values: bytes | None, key: bytes | None = b"k", timestamp: int | N
     return build_batch([Record(offset, stamp, key, value, ()) for offset, value in enumerate(values)], **header)
 
 
+def metadata(wire: Wire, *topics: str, version: int = 13, auto_create: bool = False, **more: Any) -> Any:
+    asked = [MetadataRequestTopic(name=name) for name in topics]
+    return wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=auto_create, **more), version)
+
+
 def topic_id(wire: Wire, topic: str) -> bytes:
-    request = MetadataRequest(topics=[MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False)
-    [answer] = wire.ask(request).topics
-    return bytes(answer.topic_id)
+    return bytes(metadata(wire, topic).topics[0].topic_id)
 
 
 def produce_request(

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 
 import pytest
+from tests.conformance.asking import eventually
 from tests.conformance.clients import clients
 from tests.conformance.clients.base import (
     EARLIEST,
@@ -21,15 +21,6 @@ from tests.conformance.conftest import NewTopic
 from tests.conformance.under_test import UnderTest
 
 from lowwater.errors import ErrorCode
-
-VISIBLE_TIMEOUT_S = 10
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    """Metadata follows an admin call with a delay that no client can see."""
-    deadline = time.monotonic() + VISIBLE_TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline, "did not come true in time"
 
 
 def refusal(call: Callable[[], object]) -> ErrorCode:

@@ -57,15 +57,13 @@ def test_kafka_topics_creates_lists_describes_alters_and_deletes(tools: Tools, f
     assert fresh_name not in tools.topics("--list").splitlines()
 
 
-@pytest.mark.parametrize("codec", ["none", "zstd"])
-def test_the_console_producer_and_consumer_exchange_records(tools: Tools, codec: str, new_topic: NewTopic) -> None:
+def test_the_console_producer_and_consumer_exchange_records(tools: Tools, new_topic: NewTopic) -> None:
     topic = new_topic()
     keys = ("--reader-property", "parse.key=true", "--reader-property", "key.separator=:")
-    tools.produce(topic, "a:1\nb:2\nc:3\n", "--compression-codec", codec, *keys)
+    tools.produce(topic, "a:1\nb:2\nc:3\n", "--compression-codec", "zstd", *keys)
     shown = [f"--formatter-property={each}" for each in ("print.key=true", "print.offset=true", "key.separator=:")]
     where = ("--partition", "0", "--offset", "1")
     assert tools.consume(topic, 2, *where, *shown) == ["Offset:1:b:2", "Offset:2:c:3"]
-    assert tools.consume(topic, 1, "--partition", "0", "--offset", "earliest") == ["1"]
 
 
 def test_kafka_get_offsets_tells_both_ends_and_the_maximum_timestamp(tools: Tools, new_topic: NewTopic) -> None:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import struct
-from typing import Any
 
 import pytest
-from tests.conformance.asking import UNKNOWN_ID, names, topic_id
+from tests.conformance.asking import UNKNOWN_ID, eventually, metadata, names, topic_id
 from tests.conformance.conftest import NewTopic
 from tests.conformance.raw import ConnectionEndedError, Wire
 from tests.conformance.under_test import UnderTest
@@ -46,11 +45,6 @@ ADVERTISED = {
     74: (0, 1),
     75: (0, 0),
 }
-
-
-def metadata(wire: Wire, *topics: str, version: int = 13, auto_create: bool = False, **more: Any) -> Any:
-    asked = [MetadataRequestTopic(name=name) for name in topics]
-    return wire.ask(MetadataRequest(topics=asked, allow_auto_topic_creation=auto_create, **more), version)
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -191,8 +185,7 @@ def test_metadata_of_a_missing_topic_creates_it_only_when_allowed(wire: Wire, fr
     assert missing.error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
     [creating] = metadata(wire, fresh_name, auto_create=True).topics
     assert creating.error_code in (0, ErrorCode.LEADER_NOT_AVAILABLE, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
-    while metadata(wire, fresh_name).topics[0].error_code:
-        pass
+    eventually(lambda: metadata(wire, fresh_name).topics[0].error_code == 0)
     assert len(metadata(wire, fresh_name).topics[0].partitions) == 1
 
 

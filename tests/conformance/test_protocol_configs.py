@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conformance.asking import batch_of, new_producer, now_ms, produce
+from tests.conformance.asking import batch_of, eventually, new_producer, now_ms, produce
 from tests.conformance.conftest import NewTopic
 from tests.conformance.raw import Wire
 from tests.conformance.under_test import UnderTest
@@ -41,13 +39,6 @@ TOPIC, BROKER, LOGGER = 2, 4, 8
 SET, DELETE, APPEND, SUBTRACT = range(4)
 FROM_TOPIC, FROM_BROKER, FROM_CLUSTER, FROM_FILE, FROM_DEFAULT = 1, 2, 3, 4, 5
 EXACT, DEFAULT, ANY = range(3)
-VISIBLE_TIMEOUT_S = 10
-
-
-def eventually(holds: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + VISIBLE_TIMEOUT_S
-    while not holds():
-        assert time.monotonic() < deadline, "did not come true in time"
 
 
 def node_id(wire: Wire) -> str:

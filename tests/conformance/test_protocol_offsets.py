@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.conformance.asking import batch_of, look_up, now_ms, produce
+from tests.conformance.asking import batch_of, eventually, look_up, metadata, now_ms, produce
 from tests.conformance.conftest import NewTopic, create_topic
 from tests.conformance.raw import Wire
 
@@ -254,10 +254,9 @@ def test_after_a_restart_the_old_epoch_is_fenced_and_its_end_known(own_broker: A
 
 def epoch_after(wire: Wire, topic: str, old: int) -> int:
     """The leader epoch once the restarted broker leads again."""
-    from tests.conformance.test_protocol import metadata
 
-    for _ in range(10_000):
-        [partition] = metadata(wire, topic).topics[0].partitions
-        if partition.leader_epoch > old and partition.leader_id >= 0 and look_up(wire, topic, LATEST).error_code == 0:
-            return int(partition.leader_epoch)
-    raise TimeoutError("the broker does not lead its partition again")
+    def present() -> Any:
+        return metadata(wire, topic).topics[0].partitions[0]
+
+    eventually(lambda: present().leader_epoch > old and look_up(wire, topic, LATEST).error_code == 0)
+    return int(present().leader_epoch)

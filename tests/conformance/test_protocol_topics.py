@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conformance.asking import NO_ID, UNKNOWN_ID, batch_of, names, produce, topic_id
+from tests.conformance.asking import NO_ID, UNKNOWN_ID, batch_of, eventually, names, produce, topic_id
 from tests.conformance.conftest import NewTopic
 from tests.conformance.raw import Wire
 from tests.conformance.under_test import UnderTest
@@ -191,8 +191,7 @@ def describe(wire: Wire, *topics: str, limit: int = 2000, cursor: Cursor | None 
 def test_every_version_adds_partitions(wire: Wire, version: int, new_topic: NewTopic) -> None:
     topic = new_topic(partitions=2)
     assert grow(wire, topic, 5, version=version) == 0
-    while partitions_of(wire, topic) != 5:
-        pass
+    eventually(lambda: partitions_of(wire, topic) == 5)
 
 
 def test_partitions_that_cannot_be_added_are_refused(wire: Wire, new_topic: NewTopic, fresh_name: str) -> None:
@@ -247,8 +246,7 @@ def test_every_version_deletes(wire: Wire, version: int, new_topic: NewTopic, fr
         topic: 0,
         fresh_name: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
     }
-    while topic in listed(wire):
-        pass
+    eventually(lambda: topic not in listed(wire))
 
 
 def delete(wire: Wire, *states: DeleteTopicState) -> list[Any]:
@@ -260,8 +258,7 @@ def test_a_topic_is_deleted_by_id(wire: Wire, new_topic: NewTopic) -> None:
     topic = new_topic()
     id = topic_id(wire, topic)
     assert delete(wire, DeleteTopicState(topic_id=id)) == [(topic, id, 0)]
-    while topic in listed(wire):
-        pass
+    eventually(lambda: topic not in listed(wire))
     assert delete(wire, DeleteTopicState(topic_id=id)) == [(None, id, ErrorCode.UNKNOWN_TOPIC_ID)]
     assert delete(wire, DeleteTopicState(topic_id=UNKNOWN_ID)) == [(None, UNKNOWN_ID, ErrorCode.UNKNOWN_TOPIC_ID)]
 
@@ -369,6 +366,11 @@ def test_a_broker_can_forbid_deletion_and_automatic_creation(own_broker: Callabl
 def eventual_code(wire: Wire, topic: str, *, acks: int) -> int:
     """The answer once the new topic has its logs."""
     not_yet = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER)
-    while (code := produce(wire, topic, batch_of(b"v"), acks=acks).error_code) in not_yet:
-        pass
-    return int(code)
+    codes: list[int] = []
+
+    def settled() -> bool:
+        codes.append(produce(wire, topic, batch_of(b"v"), acks=acks).error_code)
+        return codes[-1] not in not_yet
+
+    eventually(settled)
+    return codes[-1]
