@@ -63,9 +63,9 @@ def _enumerate(name: str, effort: Effort, stop_at: int) -> Outcome:
             continue
         tried.add(key)
         outcome.distinct += 1
-        _try(outcome, ledgers, state, disk.after(state))
+        _try(outcome, ledgers, state, after)
         if draw.random() < effort.again:
-            _crash_recovery(outcome, ledgers, state, after, draw)
+            _crash_recovery(outcome, ledgers, state, disk.after(state), draw)
         if len(outcome.violations) >= stop_at:
             break
     return outcome

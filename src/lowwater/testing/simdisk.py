@@ -153,6 +153,7 @@ class SimDisk:
         self.cached = True
         self.free = 1 << 40
         self._start = self.image.copy()
+        self._base = (0, self.image.copy())
         self._modified: dict[int, int] = {}
         self._mappings: dict[int, list[weakref.ref[_Mapping]]] = {}
         self._locked: set[str] = set()
@@ -171,6 +172,7 @@ class SimDisk:
         """The states a power cut may leave once `at` operations (default: all) were issued; no state twice."""
         at = self.operations if at is None else at
         pending = pending_operations(self.journal[:at])
+        self._move_base(min(pending, default=at))
         tears = self._tears(at, pending) if torn else []
         for lost in _subsets(pending, subsets, seed=at):
             yield CrashState(at, lost)
@@ -200,20 +202,36 @@ class SimDisk:
 
     def after(self, state: CrashState) -> SimDisk:
         """The disk as the next process finds it: nothing is open, locked or pending."""
-        image = self._start.copy()
+        torn_at = state.torn[0] if state.torn else state.at
+        base_at, base = self._base if self._base[0] <= min(*state.lost, torn_at, state.at) else (0, self._start)
+        image = base.copy()
+        self._know_all_inodes(image)
+        for index, operation in enumerate(self.journal[base_at : state.at], base_at):
+            if index in state.lost:
+                continue
+            if state.torn and index == torn_at:
+                assert isinstance(operation, Write)
+                operation = operation.torn(state.torn[1])
+            image.apply(operation)
+        return SimDisk(image, boot=self.boot + state.power_cut, clock=SimClock(self.clock.wall_ms))
+
+    def _know_all_inodes(self, image: Image) -> None:
+        """Files and directories exist, empty, before the operations that fill them are replayed."""
         for inode in self.image.files.keys() - image.files.keys():
             image.files[inode] = bytearray()
         for inode in self.image.directories.keys() - image.directories.keys():
             image.directories[inode] = {}
         image.next_inode = self.image.next_inode
-        for index, operation in enumerate(self.journal[: state.at]):
-            if index in state.lost:
-                continue
-            if state.torn and index == state.torn[0]:
-                assert isinstance(operation, Write)
-                operation = operation.torn(state.torn[1])
+
+    def _move_base(self, at: int) -> None:
+        """Remember the image after `at` operations, none of them in doubt: later crash states begin there."""
+        base_at, image = self._base
+        if at <= base_at:
+            return
+        self._know_all_inodes(image)
+        for operation in self.journal[base_at:at]:
             image.apply(operation)
-        return SimDisk(image, boot=self.boot + state.power_cut, clock=SimClock(self.clock.wall_ms))
+        self._base = (at, image)
 
     # -- changes, each journaled once
 
