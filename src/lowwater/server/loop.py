@@ -7,10 +7,14 @@ from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
 
+from lowwater.broker.durability import SYNCS_MAX
 from lowwater.ports import Timer
 
 A = TypeVar("A")
 T = TypeVar("T")
+
+# The fsyncs that may run side by side, and some for everything else.
+THREADS_MAX = SYNCS_MAX + 4
 
 
 class LoopScheduler:
@@ -30,7 +34,9 @@ class PoolOffload:
     The process lives only while there is work for it. Without `processes`, heavy work goes to a thread.
     """
 
-    def __init__(self, loop: asyncio.AbstractEventLoop, *, threads_max: int = 4, processes: bool = False) -> None:
+    def __init__(
+        self, loop: asyncio.AbstractEventLoop, *, threads_max: int = THREADS_MAX, processes: bool = False
+    ) -> None:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="lowwater-offload")
         self._processes = processes
