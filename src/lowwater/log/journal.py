@@ -48,6 +48,7 @@ class Journal:
         file = disk.open(path, create=True)
         journal = cls(disk, path, file, end)
         if end < len(content):
+            logger.warning("%s ends in %d bytes that are no whole record; they are dropped", path, len(content) - end)
             file.truncate(end)
             file.sync()
         if beyond:
