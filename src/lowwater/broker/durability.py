@@ -108,6 +108,7 @@ class GroupCommit:
                 logger.error("fsync of %s failed, the partition is offline: %s", partition_log.topic_partition, error)
             self._syncing.discard(partition_log)
             partition_log.finish_flush(ticket, error)
+        for partition_log, _ in tickets:
             self._settle(partition_log)
         if self._waiting:
             self._start()
