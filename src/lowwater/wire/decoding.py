@@ -1,7 +1,7 @@
 """Generates the function that reads one version of one message.
 
-The source is flat: structs are read in line, runs of fixed-size fields with one unpack, and the length of a string or
-array is read by the run before it, a string together with the run after it. Unpacking checks the bounds.
+The source is flat: structs are read in line, runs of fixed-size fields with one unpack. The length of a string or array
+is read with the run before it, a string or a list of numbers with the run after it. Unpacking checks the bounds.
 """
 
 import struct
@@ -23,11 +23,20 @@ from lowwater.wire.varint import TAGS_MAX, long_string, rest_of_uvarint, skip_ta
 REQUEST_OBJECTS_MAX = 100_000
 # A response comes from a broker that the user chose, and describes everything it has.
 RESPONSE_OBJECTS_MAX = 10_000_000
+USUAL_COUNTS = (1, 3)
 
 
 class _PendingText(NamedTuple):
     """A string that is read together with the run after it."""
 
+    target: str
+    lead: str
+
+
+class _PendingList(NamedTuple):
+    """A list of fixed-size values that is read together with the run after it."""
+
+    item: Fixed
     target: str
     lead: str
 
@@ -67,7 +76,7 @@ class _Decoder:
         self._flexible = declaration_of(cls).is_flexible(version)
         self._zero_copy = holds_records(cls)
         self._is_request = cls.__name__.endswith("Request")
-        self._text_before: _PendingText | None = None
+        self._before: _PendingText | _PendingList | None = None
         self._run: list[tuple[str, str]] = []
         self._source = Source(
             {
@@ -133,24 +142,49 @@ class _Decoder:
             self._nested(shape, target, nullable)
 
     def _flush(self) -> None:
-        """Read the pending run of fixed-size values, and the string before it, with one unpack."""
+        """Read the pending run of fixed-size values, and the string or list before it, with one unpack."""
         codes = "".join(code for code, _ in self._run)
         targets = ", ".join(target for _, target in self._run)
+        before, self._before = self._before, None
         self._run.clear()
-        if self._text_before is not None:
-            self._flush_text(self._text_before, codes, targets)
-        elif codes == "B":
+        if isinstance(before, _PendingText):
+            self._unpack_text(before, codes, targets)
+        elif before is not None:
+            self._unpack_list(before, codes, targets)
+        else:
+            self._unpack(codes, targets)
+
+    def _unpack(self, codes: str, targets: str) -> None:
+        if codes == "B":
             self._source.line(f"{targets} = buf[p]; p += 1")
         elif codes:
             size = struct.calcsize(">" + codes)
             self._source.line(f"({targets},) = {self._source.unpacker(codes)}(buf, p); p += {size}")
 
-    def _flush_text(self, text: _PendingText, codes: str, targets: str) -> None:
-        self._text_before = None
+    def _unpack_text(self, text: _PendingText, codes: str, targets: str) -> None:
         source, base = self._source, int(self._flexible)
         unpackers, after = source.constant("text", text_unpackers(codes, base)), struct.calcsize(">" + codes)
         source.line(f"(text, {targets}) = {unpackers}[{text.lead}](buf, p)")
         source.line(f"{text.target} = text.decode(); p += {text.lead} + {after - base}")
+
+    def _unpack_list(self, pending: _PendingList, codes: str, targets: str) -> None:
+        """Lists of one and of three, the usual numbers of replicas, are read at one go with what follows them."""
+        source, (item, target, n), base = self._source, pending, int(self._flexible)
+        for count in USUAL_COUNTS:
+            elements = ", ".join(f"e{each}" for each in range(count))
+            with source.block(f"{'if' if count == USUAL_COUNTS[0] else 'elif'} {n} == {base + count}:"):
+                self._unpack(item.code * count + codes, f"{elements}, {targets}" if targets else elements)
+                source.line(f"{target} = [{elements}]")
+        with source.block("else:"):
+            reader = list_reader(item.code, base)
+            short, long = source.constant("short", reader.short), source.constant("long", reader.long)
+            source.line(f"if {n} == {base}: {target} = []")
+            source.line(f"elif {base} < {n} < {base + SHORT}: {target} = [*{short}[{n}](buf, p)]")
+            source.line(f"else: {n}, p, {target} = {long}(buf, p, {n}, room)")
+            source.line(f"p += {n} * {item.size}" + f" - {item.size}" * base)
+            self._unpack(codes, targets)
+        if self._is_request:
+            self._spend(n)
 
     def _lead(self, wide_code: str) -> str:
         """Read a length with the run before it. In flexible versions it is the first byte of length + 1 as a varint."""
@@ -181,7 +215,7 @@ class _Decoder:
         else:
             source.line(f"if {n} < 0: fail(f'a length of {{{n}}}')")
         if kind == "string":
-            self._text_before = _PendingText(target, n)
+            self._before = _PendingText(target, n)
             return
         source.line(f"q = p + {n} - 1" if self._flexible else f"q = p + {n}")
         source.line("if q > size: fail(f'{q - p} bytes announced, {size - p} left')")
@@ -197,10 +231,11 @@ class _Decoder:
             source.line(f"{target} = None")
         with source.block("else:"):
             self._array_body(item, target, n)
+            self._flush()
 
     def _array_body(self, item: Shape, target: str, n: str) -> None:
         if isinstance(item, Fixed):
-            self._fixed_array(item, target, n)
+            self._before = _PendingList(item, target, n)
             return
         source = self._source
         if self._flexible:
@@ -223,18 +258,6 @@ class _Decoder:
             self._value(item, each, nullable=False)
             self._flush()
             source.line(f"{items}.append({each})")
-
-    def _fixed_array(self, item: Fixed, target: str, n: str) -> None:
-        source = self._source
-        base = int(self._flexible)
-        reader = list_reader(item.code, base)
-        short, long = source.constant("short", reader.short), source.constant("long", reader.long)
-        source.line(f"if {n} == {base}: {target} = []")
-        source.line(f"elif {base} < {n} < {base + SHORT}: {target} = [*{short}[{n}](buf, p)]")
-        source.line(f"else: {n}, p, {target} = {long}(buf, p, {n}, room)")
-        source.line(f"p += {n} * {item.size}" + f" - {item.size}" * base)
-        if self._is_request:
-            self._spend(n)
 
     def _nested(self, cls: type, target: str, nullable: bool) -> None:
         source = self._source
