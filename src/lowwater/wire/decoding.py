@@ -6,7 +6,6 @@ is read with the run before it, a string or a list of numbers with the run after
 
 import struct
 from collections.abc import Callable
-from functools import cache
 from itertools import repeat
 from typing import Any, NamedTuple
 
@@ -16,7 +15,8 @@ from lowwater.wire.arrays import SHORT, list_reader
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, default_source, holds_records
 from lowwater.wire.source import Source
-from lowwater.wire.varint import TAGS_MAX, long_string, rest_of_uvarint, skip_tags
+from lowwater.wire.strings import long_string, text_unpackers
+from lowwater.wire.varint import TAGS_MAX, rest_of_uvarint, skip_tags
 
 # Array elements and tagged fields of one request, at all depths together, however large it is. Ten times what a client
 # of ten thousand partitions sends; with the objects of the answer it comes to some 100 MiB and a second of work.
@@ -39,25 +39,6 @@ class _PendingList(NamedTuple):
     item: Fixed
     target: str
     lead: str
-
-
-class _TextUnpackers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
-    """By the lead of a string: what unpacks the string and the codes `after` it. `base` is the lead of an empty one."""
-
-    def __init__(self, after: str, base: int) -> None:
-        self._after = after
-        self._base = base
-
-    def __missing__(self, lead: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
-        unpack = struct.Struct(f">{lead - self._base}s{self._after}").unpack_from
-        if lead < 128:
-            self[lead] = unpack
-        return unpack
-
-
-@cache
-def text_unpackers(after: str, base: int) -> _TextUnpackers:
-    return _TextUnpackers(after, base)
 
 
 def build_decoder(cls: type, version: int) -> Callable[[Buffer], Any]:

@@ -13,7 +13,8 @@ from lowwater.wire.arrays import lists_written
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, holds_records
 from lowwater.wire.source import Source
-from lowwater.wire.varint import SHORT_UVARINT, string_length, write_uvarint
+from lowwater.wire.strings import string_length
+from lowwater.wire.varint import SHORT_UVARINT, write_uvarint
 
 
 def _refuse(what: str) -> None:

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from lowwater.errors import WireError
 from lowwater.types import Buffer
-from lowwater.wire.decoding import text_unpackers
 from lowwater.wire.messages import API
+from lowwater.wire.strings import text_unpackers
 from lowwater.wire.varint import skip_tags
 
 API_VERSIONS = 18

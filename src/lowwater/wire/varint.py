@@ -1,9 +1,8 @@
-"""Unsigned varints, and what the generated codecs call when a value is not the common small one."""
+"""Unsigned varints, and tagged fields that nobody knows."""
 
 from lowwater.errors import WireError
 from lowwater.types import Buffer
 
-STRING_BYTES_MAX = 0x7FFF
 # In one place of a message; newer peers send a few that we do not know.
 TAGS_MAX = 1000
 SHORT_UVARINT = [bytes([value]) for value in range(128)]
@@ -48,23 +47,6 @@ def rest_of_uvarint(data: Buffer, position: int, lead: int) -> tuple[int, int]:
     if byte < 128:
         return value | byte << 28, position + 4
     raise WireError("a varint has more than 5 bytes")
-
-
-def string_length(length_plus_one: int) -> bytes:
-    """The varint in front of a compact string; ValueError when the string is too long for the protocol."""
-    if length_plus_one > STRING_BYTES_MAX + 1:
-        raise ValueError(f"a string of {length_plus_one - 1} bytes is too long, {STRING_BYTES_MAX} is the most")
-    return write_uvarint(length_plus_one)
-
-
-def long_string(data: Buffer, position: int, lead: int) -> tuple[int, int]:
-    """The length + 1 of a compact string whose first byte is not an ordinary short length."""
-    if lead == 0:
-        raise WireError("null where a string is required")
-    value, position = rest_of_uvarint(data, position, lead)
-    if not 0 < value <= STRING_BYTES_MAX + 1:
-        raise WireError(f"a compact string claims {value - 1} bytes")
-    return value, position
 
 
 def skip_tags(data: Buffer, position: int, lead: int) -> int:
