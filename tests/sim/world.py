@@ -224,12 +224,15 @@ class World:
 
     def _compact(self, ledger: PartitionLedger) -> None:
         log = self.log(ledger)
-        plan = log.plan_compaction(self.clock.now_ms())
-        assert plan is not None, "the script means to compact here"
-        result = execute(plan)
-        log.finish_compaction(result)
-        if result.error is not None or log.offline is not None:
-            raise StorageError(result.error or log.offline or "", retriable=result.retriable)
+        if log.offline is None:  # else the swap of an earlier attempt is still to be made
+            plan = log.plan_compaction(self.clock.now_ms())
+            assert plan is not None, "the script means to compact here"
+            result = execute(plan)
+            log.finish_compaction(result)
+            if result.error is not None:
+                raise StorageError(result.error, retriable=result.retriable)
+        if (failure := log.failure()) is not None:
+            raise failure
 
     def expire_tombstones(self, ledger: PartitionLedger) -> None:
         """From here on compaction may drop tombstones that were there at the last one."""

@@ -168,6 +168,13 @@ class Asked:
         assert answered == correlation_id, "an answer names its question"
         return decoder(API[api_key].response, version)(memoryview(frame)[_SIZE_BYTES + position :])
 
+    def when_answered(self, callback: Callable[[], None]) -> None:
+        """Call back in the very moment of the answer; at once when there is one."""
+        if self._outcome is None:
+            callback()
+        else:
+            self._outcome.on_done(lambda _: callback())
+
     def disconnect(self) -> None:
         """The client is gone before it was answered."""
         if self._outcome is not None:
