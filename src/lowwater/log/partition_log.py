@@ -7,9 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
-from operator import attrgetter
 from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode, StorageError
@@ -18,17 +16,17 @@ from lowwater.log.admission import admit
 from lowwater.log.atomic_file import is_disk_full
 from lowwater.log.batches import DamagedBatchError
 from lowwater.log.checkpoint import LogEntry, SegmentEntry
-from lowwater.log.compaction import CompactedSegment, CompactionPlan, CompactionResult
-from lowwater.log.compaction_swap import swap
-from lowwater.log.config import FOREVER, LogConfig
+from lowwater.log.compaction import CompactionPlan, CompactionResult
+from lowwater.log.config import LogConfig
 from lowwater.log.epochs import LeaderEpochs
-from lowwater.log.flush import FlushTicket, Unflushed, run_tickets
+from lowwater.log.flush import FlushTicket, run_tickets
 from lowwater.log.lookup import OffsetAtTime
 from lowwater.log.marks import LogKey, raise_point
-from lowwater.log.producers import Producer, Producers, SentBatch
+from lowwater.log.producers import Producer, Producers
 from lowwater.log.segment import Segment, ShortWriteError
+from lowwater.log.segments import Segments
 from lowwater.log.slices import Slice, empty_slice
-from lowwater.log.snapshots import drop_snapshots, sync_snapshot, write_snapshot
+from lowwater.log.snapshots import secure_snapshot, write_snapshot
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
 from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
@@ -36,8 +34,6 @@ from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
 __all__ = ["Appended", "FlushTicket", "OffsetAtTime", "PartitionLog", "Slice", "run_tickets"]
 
 logger = logging.getLogger(__name__)
-
-_BASE_OFFSET = attrgetter("base_offset")
 
 
 class Appended(NamedTuple):
@@ -62,11 +58,10 @@ class PartitionLog:
         "_producers",
         "_raise_at",
         "_resume_at",
+        "_retry",
         "_segments",
         "_shared",
         "_stored",
-        "_topic_directory",
-        "_unflushed",
         "clean_until",
         "config",
         "flushed_end",
@@ -91,7 +86,6 @@ class PartitionLog:
         self._shared = shared
         self.topic_partition = topic_partition
         self.key = key
-        self._topic_directory = topic_directory
         self.config = config
         self.leader_epoch = leader_epoch
         self.offline: str | None = None
@@ -99,13 +93,13 @@ class PartitionLog:
         self._resume_at = 0
         self._load: Callable[[PartitionLog, LogEntry], LogState] | None = None
         self._stored: bytes | None = None
-        self._segments: list[Segment] = []
+        self._segments = Segments(shared, topic_directory, topic_partition.partition)
         self._epochs = LeaderEpochs()
         self._producers: Producers | None = None
-        self._unflushed = Unflushed()
         self.clean_until = 0
         self._compacting = False
         self._compactions = 0
+        self._retry: Callable[[], None] | None = None
         self.set_ceiling(shared.marks.ceiling_of(key))
 
     # -- opening
@@ -113,12 +107,11 @@ class PartitionLog:
     def open_with(self, state: LogState) -> None:
         """Take the state that the checkpoint or a recovery gives."""
         self._load = self._stored = None
-        self._segments = state.segments
+        self._segments.take(state.segments, state.unsynced)
         self._epochs = state.epochs
         self._producers = state.producers if len(state.producers) else None
         self.log_start, self.log_end, self.flushed_end = state.log_start, state.log_end, state.flushed_end
         self._resume_at = state.resume_at
-        self._unflushed = Unflushed(state.unsynced)
         self.clean_until = state.clean_until
         self.size_bytes = sum(segment.size for segment in state.segments)
 
@@ -131,10 +124,10 @@ class PartitionLog:
         self._stored = stored
         self._load = load
 
-    def open_failed(self, stored: bytes | None, why: str) -> None:
-        """The log is there but cannot be used before the next start."""
+    def open_recovered(self, stored: bytes | None, recover: Callable[[], LogState]) -> None:
+        """Recover now. A log for which that fails is offline; `stored` is what the checkpoint goes on to say of it."""
         self._stored = stored
-        self.go_offline(why)
+        self._attempt("recovery failed", lambda: self.open_with(recover()))
 
     @property
     def is_loaded(self) -> bool:
@@ -154,13 +147,14 @@ class PartitionLog:
 
     @property
     def directory(self) -> str:
-        return f"{self._topic_directory}/{self.topic_partition.partition}"
+        return self._segments.directory
 
     @property
     def segments(self) -> list[Segment]:
+        """Oldest first; not to be changed."""
         if self._load is not None:
             self.touch()
-        return self._segments
+        return self._segments.all
 
     @property
     def epochs(self) -> LeaderEpochs:
@@ -183,20 +177,42 @@ class PartitionLog:
         self._raise_at = raise_point(ceiling)
 
     def failure(self) -> StorageError | None:
-        """Why this log is offline, or None."""
-        return None if self.offline is None else StorageError(f"{self.topic_partition} is offline: {self.offline}")
+        """Why this log is offline, or None. What only lacked room is tried again."""
+        if self._retry is not None:
+            self._retry()
+        if self.offline is None:
+            return None
+        return StorageError(f"{self.topic_partition} is offline: {self.offline}", retriable=self._retry is not None)
 
     def go_offline(self, why: str) -> StorageError:
-        logger.error("%s goes offline: %s", self.topic_partition, why)
+        """Serve nothing more before the next start."""
+        if why != self.offline:
+            logger.error("%s goes offline: %s", self.topic_partition, why)
         self.offline = why
         return StorageError(f"{self.topic_partition} is offline: {why}")
+
+    def _check_online(self) -> None:
+        failure = self.failure()
+        if failure is not None:
+            raise failure
+
+    def _attempt(self, what: str, action: Callable[[], None]) -> None:
+        """Do something without which the log is of no use; if the disk is full, again with every use."""
+        try:
+            action()
+        except (OSError, StorageError) as error:
+            may_pass = is_disk_full(error) if isinstance(error, OSError) else error.retriable
+            self._retry = (lambda: self._attempt(what, action)) if may_pass else None
+            self.go_offline(f"{what}: {error}")
+        else:
+            self._retry = self.offline = None
 
     # -- appending
 
     def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool = True) -> Appended:
         """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error."""
         if self.offline is not None:
-            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+            self._check_online()
         config = self.config
         header = admit(batch, config, now_ms, zstd_allowed=zstd_allowed)
         if self._load is not None:
@@ -204,7 +220,8 @@ class PartitionLog:
         if header.producer_id >= 0 and self._producers is not None:
             repeated = self._producers.repeated(header)
             if repeated is not None:
-                return self._answered_before(repeated)
+                first, last, append_time_ms = repeated[2:]
+                return Appended(first, last, append_time_ms, self.log_start, True)
         base_offset = self.log_end if self.log_end >= self._resume_at else self._resume_at
         last_offset = base_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
@@ -214,7 +231,12 @@ class PartitionLog:
             set_log_append_time(batch, header.attributes, now_ms)
             max_timestamp = now_ms
         set_position(batch, base_offset, self.leader_epoch)
-        self._write(batch, base_offset, last_offset, max_timestamp, now_ms)
+        try:
+            rolled = self._segments.write(batch, base_offset, last_offset, max_timestamp, now_ms, config)
+        except (OSError, ShortWriteError) as error:
+            raise self._write_failed(error) from error
+        if rolled and self._producers is not None:
+            self._snapshot(base_offset)
         if header.producer_id >= 0:
             self._note_producer(header, base_offset, max_timestamp, now_ms)
         if self._epochs.last != self.leader_epoch:
@@ -222,9 +244,6 @@ class PartitionLog:
         self.log_end = last_offset + 1
         self.size_bytes += len(batch)
         return Appended(base_offset, last_offset, now_ms if config.log_append_time else -1, self.log_start, False)
-
-    def _answered_before(self, sent: SentBatch) -> Appended:
-        return Appended(sent.base_offset, sent.last_offset, sent.log_append_time_ms, self.log_start, True)
 
     def _note_producer(self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int) -> None:
         if self._producers is None:
@@ -236,7 +255,7 @@ class PartitionLog:
         marks = self._shared.marks
         if end <= self._ceiling:
             marks.wanting[self] = None
-            self._raise_at = FOREVER if self._ceiling >= FOREVER else self._ceiling
+            self._raise_at = self._ceiling
             return
         try:
             marks.reserve(self, end)
@@ -245,54 +264,9 @@ class PartitionLog:
                 raise
             raise self.go_offline(str(error)) from error
 
-    def _write(self, batch: memoryview, base_offset: int, last_offset: int, max_timestamp: int, now_ms: int) -> None:
-        config = self.config
-        segment = self._segments[-1] if self._segments else None
-        try:
-            if segment is None or not self._takes(segment, last_offset, len(batch), max_timestamp, now_ms):
-                segment = self._roll(base_offset, now_ms)
-            segment.append(batch, last_offset, max_timestamp, now_ms, config.index_interval_bytes)
-        except (OSError, ShortWriteError) as error:
-            raise self._write_failed(error) from error
-        self._unflushed.note(segment)
-
-    def _takes(self, segment: Segment, last_offset: int, size: int, max_timestamp: int, now_ms: int) -> bool:
-        """Whether the active segment takes the batch; Kafka's rules for rolling by size and by the records' time."""
-        if not segment.has_room_for(last_offset, size, self.config.segment_bytes):
-            return segment.size == 0
-        if segment.first_timestamp >= 0 and max_timestamp >= 0:
-            waited = max_timestamp - segment.first_timestamp
-        else:
-            waited = now_ms - segment.created_ms
-        return waited <= self.config.segment_ms_max and not segment.is_sealed
-
-    def _roll(self, base_offset: int, now_ms: int) -> Segment:
-        """Begin a new segment; the old one is sealed, and flushed with the next flush."""
-        directory = self.directory
-        if not self._segments and not self._shared.disk.exists(directory):
-            self._shared.disk.mkdir(self._topic_directory)
-            self._shared.disk.mkdir(directory)
-        segment = Segment.create(self._shared.files, directory, base_offset, now_ms)
-        if self._segments:
-            self._seal(self._segments[-1])
-            self._snapshot(base_offset)
-        self._segments.append(segment)
-        self._unflushed.note_names()
-        return segment
-
-    def _seal(self, segment: Segment) -> None:
-        if segment.is_sealed:
-            return
-        segment.is_sealed = True
-        try:
-            segment.release_reserve()
-            segment.save_index()
-        except (OSError, StorageError) as error:
-            logger.warning("the index of %s was not saved, it will be rebuilt: %s", segment.path, error)
-
     def _snapshot(self, offset: int) -> None:
-        if self._producers is None:
-            return
+        """Each segment begins with what is known of the producers."""
+        assert self._producers is not None
         try:
             write_snapshot(self._shared.disk, self.directory, offset, self._producers)
         except (OSError, StorageError) as error:
@@ -302,8 +276,7 @@ class PartitionLog:
         """Cut back to the end before the write. A full disk may have room again later; anything else is final."""
         retriable = isinstance(error, ShortWriteError) or is_disk_full(error)
         try:
-            if self._segments:
-                self._segments[-1].cut_back()
+            self._segments.undo_write()
         except (OSError, StorageError) as second:
             return self.go_offline(f"a failed write ({error}) could not be undone: {second}")
         if not retriable:
@@ -315,11 +288,11 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> Slice:
         """Stored bytes from the batch that holds `offset` on, whole batches before offset `upto`."""
         if self.offline is not None:
-            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
-        if not self.log_start <= offset <= self.log_end:
-            self._check_range(offset)
-            return empty_slice()
-        if offset >= upto or self.log_start == self.log_end:
+            self._check_online()
+        # Offsets up to the resume point may have been seen before a power cut: they wait, they are not refused.
+        if not self.log_start <= offset <= max(self.log_end, self._resume_at):
+            raise self._out_of_range(offset)
+        if offset >= upto:
             return empty_slice()
         try:
             return self._read(offset, max_bytes, upto, min_one)
@@ -327,25 +300,13 @@ class PartitionLog:
             raise StorageError(f"{self.topic_partition} cannot be read at offset {offset}: {error}") from error
 
     def _read(self, offset: int, max_bytes: int, upto: int, min_one: bool) -> Slice:
-        segment = self._segment_for(offset)
+        if self._load is not None:
+            self.touch()
+        segment = self._segments.find(offset)
         if segment is None:
             return empty_slice()
         end = segment.size if upto >= segment.next_offset else segment.end_position(upto)
         return segment.read(offset, max_bytes, end, min_one=min_one)
-
-    def _segment_for(self, offset: int) -> Segment | None:
-        """The segment with the first batch that ends at or after `offset`."""
-        segments = self.segments
-        if segments and offset >= segments[-1].base_offset:
-            return segments[-1] if offset < segments[-1].next_offset else None
-        place = max(bisect_right(segments, offset, key=_BASE_OFFSET) - 1, 0)
-        return next((one for one in segments[place : place + 2] if one.next_offset > offset), None)
-
-    def _check_range(self, offset: int) -> None:
-        """Offsets up to the resume point may have been seen before a power cut: they wait, they are not refused."""
-        if self.log_end < offset <= self._resume_at:
-            return
-        raise self._out_of_range(offset)
 
     def _out_of_range(self, offset: int) -> ApiError:
         bounds = f"[{self.log_start}, {self.log_end}]"
@@ -366,8 +327,7 @@ class PartitionLog:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Whatever goes wrong with the files is a StorageError."""
-        if self.offline is not None:
-            raise StorageError(f"{self.topic_partition} is offline: {self.offline}")
+        self._check_online()
         try:
             yield
         except (OSError, DamagedBatchError) as error:
@@ -375,18 +335,22 @@ class PartitionLog:
 
     def segment_offsets(self, timestamp: int, max_count: int, now_ms: int) -> list[int]:
         """What the old simple consumer asks for (ListOffsets v0): segment starts, the latest first."""
+        self._check_online()
         return lookup.segment_offsets(self, timestamp, max_count, now_ms)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(the largest epoch up to `epoch`, its end offset), or (-1, -1)."""
+        self._check_online()
         return self.epochs.end_offset(epoch, self.leader_epoch, self.next_offset, self.log_end)
 
     def epoch_at(self, offset: int) -> int:
-        """The leader epoch of `offset`; the running one at the log end; -1 when nothing was written yet."""
+        """The leader epoch of `offset`; -1 when nothing was written yet."""
+        self._check_online()
         return self.epochs.epoch_at(offset)
 
     def producers(self) -> list[tuple[int, Producer]]:
         """(producer id, state) of everyone remembered."""
+        self._check_online()
         self.touch()
         return list(self._producers.items()) if self._producers is not None else []
 
@@ -400,12 +364,11 @@ class PartitionLog:
         """What to sync so that everything appended until now is durable; None when it is already."""
         if self.flushed_end >= self.log_end:
             return None
-        root = self._topic_directory.rpartition("/")[0]
-        return self._unflushed.begin(self.log_end, [self.directory, self._topic_directory, root])
+        return self._segments.begin_flush(self.log_end)
 
     def finish_flush(self, ticket: FlushTicket, error: BaseException | None) -> None:
         """The ticket ran. An error is final: the kernel may have dropped what it could not write."""
-        self._unflushed.end(ticket)
+        self._segments.end_flush(ticket)
         if error is not None:
             self.go_offline(f"fsync failed: {error}")
         elif self.offline is None:
@@ -418,8 +381,7 @@ class PartitionLog:
             return
         [error] = run_tickets(self._shared.disk, [ticket])
         self.finish_flush(ticket, error)
-        if error is not None:
-            raise StorageError(f"{self.topic_partition} is offline: {self.offline}") from error
+        self._check_online()
 
     # -- housekeeping
 
@@ -428,12 +390,12 @@ class PartitionLog:
 
     def roll_if_due(self, now_ms: int) -> bool:
         """Seal an active segment that is older than segment.ms; the next append begins a new one."""
-        if self.offline is not None or self._load is not None or not self._segments:
+        if self.offline is not None or self._load is not None or not self.segments:
             return False
-        active = self._segments[-1]
+        active = self.segments[-1]
         if active.is_sealed or not active.size or now_ms - active.created_ms <= self.config.segment_ms_max:
             return False
-        self._seal(active)
+        self._segments.seal_active()
         return True
 
     def start_at(self, offset: int) -> None:
@@ -445,6 +407,7 @@ class PartitionLog:
 
     def delete_before(self, offset: int) -> int:
         """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
+        self._check_online()
         target = self.log_end if offset == -1 else offset
         if not 0 <= target <= self.log_end:
             raise self._out_of_range(offset)
@@ -473,7 +436,9 @@ class PartitionLog:
         """Make `offset` the durable log start, then remove the segments that end at or before it."""
         doomed = [one for one in self.segments if one.next_offset <= offset]
         if doomed and self._producers is not None:
-            self._secure_snapshot(self._segments[len(doomed) :])
+            remaining = self.segments[len(doomed) :]
+            start = remaining[0].base_offset if remaining else self.log_end
+            secure_snapshot(self._shared.disk, self.directory, start, self._producers, is_current=not remaining)
         try:
             self._shared.marks.raise_log_start(self.key, offset)
         except StorageError as error:
@@ -482,35 +447,15 @@ class PartitionLog:
         self._epochs.drop_before(self.log_start)
         self._remove(doomed)
 
-    def _secure_snapshot(self, remaining: list[Segment]) -> None:
-        """What producers did in the segments that go must be known without them."""
-        assert self._producers is not None
-        disk, directory = self._shared.disk, self.directory
-        start = remaining[0].base_offset if remaining else self.log_end
-        try:
-            if remaining:
-                sync_snapshot(disk, directory, start)
-            else:
-                write_snapshot(disk, directory, start, self._producers, durable=True)
-            drop_snapshots(disk, directory, before=start)
-        except OSError as error:
-            raise StorageError(f"{self.topic_partition}: producer snapshot: {error}", retriable=True) from error
-
     def _remove(self, segments: list[Segment]) -> None:
-        self._segments = [one for one in self._segments if one not in segments]
-        self._unflushed.drop(segments)
-        for segment in segments:
-            self.size_bytes -= segment.size
-            try:
-                segment.unlink()
-            except OSError as error:
-                logger.warning("%s could not be removed, the next start does it: %s", segment.path, error)
+        self._segments.remove(segments)
+        self.size_bytes -= sum(segment.size for segment in segments)
 
     # -- compaction
 
     def plan_compaction(self, now_ms: int) -> CompactionPlan | None:
         """What to compact, for `compaction.execute` in a worker; None when there is too little to do."""
-        if self.offline is not None or self._compacting or not self.config.compact:
+        if self.failure() is not None or self._compacting or not self.config.compact:
             return None
         name = f"{self._shared.marks.boot_count}-{self._compactions}"
         plan = compaction_plan.plan(self, self._shared.disk, name, now_ms)
@@ -521,33 +466,17 @@ class PartitionLog:
     def finish_compaction(self, result: CompactionResult) -> None:
         """Put the compacted segments in place of their sources."""
         self._compacting = False
-        if self.offline is not None:
-            return
         if result.manifest is None:
             logger.error("%s was not compacted: %s", self.topic_partition, result.error)
             self._compacting = not result.retriable  # damaged: not tried again before the next start
-            return
-        replaced = {base for one in result.segments for base in one.sources}
-        old = [one for one in self._segments if one.base_offset in replaced]
-        try:
-            for segment in old:
-                segment.close()
-            swap(self._shared.disk, self.directory, result.manifest)
-        except OSError as error:
-            self.go_offline(f"compacted segments could not be put in place: {error}")
-            return
-        new = [self._compacted(one) for one in result.segments if one.facts is not None]
-        self._segments = sorted([one for one in self._segments if one not in old] + new, key=_BASE_OFFSET)
-        self.size_bytes = sum(one.size for one in self._segments)
-        self.clean_until = max(self.clean_until, result.clean_until)
-        self._remove([one for one in self._segments if one.next_offset <= self.log_start])
+        elif self.offline is None:
+            self._attempt("compacted segments could not be put in place", lambda: self._take_compacted(result))
 
-    def _compacted(self, one: CompactedSegment) -> Segment:
-        assert one.facts is not None
-        segment = Segment(self._shared.files, self.directory, one.base_offset, one.facts.modified_ms)
-        segment.take(one.facts)
-        segment.is_sealed = True
-        return segment
+    def _take_compacted(self, result: CompactionResult) -> None:
+        self._segments.exchange(result)
+        self.size_bytes = sum(one.size for one in self.segments)
+        self.clean_until = max(self.clean_until, result.clean_until)
+        self._remove([one for one in self.segments if one.next_offset <= self.log_start])
 
     # -- closing
 
@@ -561,7 +490,7 @@ class PartitionLog:
             self.log_end,
             min(self.flushed_end, self.log_end),
             self._resume_at,
-            [SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed) for one in self._segments],
+            [SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed) for one in self.segments],
             list(self._epochs),
             self.clean_until,
             self.producer_state.encode() if all_durable else None,
@@ -569,12 +498,8 @@ class PartitionLog:
 
     def save(self) -> None:
         """Leave indexes for the next start."""
-        for segment in self._segments:
-            with contextlib.suppress(OSError, StorageError):
-                segment.release_reserve()
-                segment.save_index()
+        self._segments.save()
 
     def close(self) -> None:
         """Close the files; the log is not used any more."""
-        for segment in self._segments:
-            segment.close()
+        self._segments.close()

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 
+from lowwater.errors import StorageError
 from lowwater.log.atomic_file import read_sealed, replace_file, sealed
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.producers import Producers
@@ -31,27 +32,35 @@ def write_snapshot(disk: Disk, directory: str, offset: int, producers: Producers
     replace_file(disk, snapshot_path(directory, offset), sealed(SNAPSHOT_KIND, producers.encode()), durable=durable)
 
 
-def sync_snapshot(disk: Disk, directory: str, offset: int) -> None:
-    """Make a snapshot durable, if there is one."""
-    if disk.exists(snapshot_path(directory, offset)):
-        file = disk.open(snapshot_path(directory, offset))
-        try:
-            file.sync()
-        finally:
-            file.close()
-        disk.sync_dir(directory)
-
-
 def read_snapshot(disk: Disk, directory: str, offset: int) -> Producers | None:
     data = read_sealed(disk, snapshot_path(directory, offset), SNAPSHOT_KIND)
     return None if data is None else Producers.decode(data)
 
 
-def drop_snapshots(disk: Disk, directory: str, *, before: int) -> None:
-    """Those of deleted segments."""
-    for offset in snapshot_offsets(disk.listdir(directory)):
-        if offset < before:
-            disk.unlink(snapshot_path(directory, offset))
+def secure_snapshot(disk: Disk, directory: str, start: int, producers: Producers, *, is_current: bool) -> None:
+    """Before the segments below `start` go: what producers did there must be known without them.
+
+    `producers` is the state now; it is the state at `start` when nothing follows (`is_current`), else that is on disk.
+    """
+    try:
+        if is_current:
+            write_snapshot(disk, directory, start, producers, durable=True)
+        elif disk.exists(snapshot_path(directory, start)):
+            _sync(disk, directory, start)
+        for offset in snapshot_offsets(disk.listdir(directory)):
+            if offset < start:
+                disk.unlink(snapshot_path(directory, offset))
+    except OSError as error:
+        raise StorageError(f"{directory}: the producer snapshot is not durable: {error}", retriable=True) from error
+
+
+def _sync(disk: Disk, directory: str, offset: int) -> None:
+    file = disk.open(snapshot_path(directory, offset))
+    try:
+        file.sync()
+    finally:
+        file.close()
+    disk.sync_dir(directory)
 
 
 def replay(producers: Producers, segments: list[Segment], start: int, end: int, now_ms: int) -> None:

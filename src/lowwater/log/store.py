@@ -104,7 +104,9 @@ class LogStore:
         if self.was_clean and entry is not None:
             log.open_later(entry, self._load)
         elif self._has_directory(directory, partition):
-            self._open_recovered(log, entry)
+            last = LogEntry.decode(entry) if entry is not None else EMPTY_ENTRY
+            # One log that cannot be read does not keep the others from being served.
+            log.open_recovered(entry, lambda: self._recover(log, last))
         else:
             log.open_with(self._without_files(log, entry))
         self._logs[key] = log
@@ -117,13 +119,6 @@ class LogStore:
         if not self._directories[name]:
             self._directories[name] = frozenset(self._disk.listdir(directory))
         return str(partition) in self._directories[name]
-
-    def _open_recovered(self, log: PartitionLog, entry: bytes | None) -> None:
-        """One log that cannot be read does not keep the others from being served."""
-        try:
-            log.open_with(self._recover(log, LogEntry.decode(entry) if entry is not None else EMPTY_ENTRY))
-        except (OSError, StorageError) as error:
-            log.open_failed(entry, f"recovery failed: {error}")
 
     def _load(self, log: PartitionLog, entry: LogEntry) -> LogState:
         """After a clean stop the checkpoint is the truth, unless the files say otherwise."""
