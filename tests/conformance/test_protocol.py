@@ -212,6 +212,8 @@ def test_metadata_tells_the_allowed_operations_when_asked(wire: Wire, new_topic:
     topic = new_topic()
     answer = metadata(wire, topic, version=10, include_topic_authorized_operations=True)
     assert answer.topics[0].topic_authorized_operations == 0b110111111000
+    answer = metadata(wire, f"{topic}-missing", "a b", version=13, include_topic_authorized_operations=True)
+    assert [each.topic_authorized_operations for each in answer.topics] == [0b110111111000] * 2
     answer = wire.ask(MetadataRequest(topics=[], include_cluster_authorized_operations=True), 10)
     assert answer.cluster_authorized_operations == 0b1111110100000
 

@@ -486,5 +486,8 @@ def test_a_bad_quota_question_is_refused(wire: Wire) -> None:
     component = ComponentData(entity_type="colour", match_type=EXACT, match="red")
     answer = wire.ask(DescribeClientQuotasRequest(components=[component], strict=False))
     assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+    component = ComponentData(entity_type="colour", match_type=7, match=None)
+    answer = wire.ask(DescribeClientQuotasRequest(components=[component], strict=False))
+    assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
     twice = [ComponentData(entity_type="user", match_type=ANY, match=None)] * 2
     assert wire.ask(DescribeClientQuotasRequest(components=twice)).error_code == ErrorCode.INVALID_REQUEST

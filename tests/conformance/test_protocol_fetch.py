@@ -121,6 +121,15 @@ def test_a_last_fetched_epoch_that_matches_is_no_divergence(wire: Wire, filled: 
     assert answer.diverging_epoch is None or answer.diverging_epoch.epoch == -1
 
 
+def test_a_last_fetched_epoch_that_never_was_is_out_of_range(wire: Wire, filled: str) -> None:
+    assert fetch_one(wire, Ask(filled, last_fetched_epoch=5)).error_code == ErrorCode.OFFSET_OUT_OF_RANGE
+
+
+def test_negative_epochs_stand_for_none(wire: Wire, filled: str) -> None:
+    for none in (-1, -2):
+        assert fetch_one(wire, Ask(filled, leader_epoch=none, last_fetched_epoch=none)).error_code == 0
+
+
 def test_the_partition_limit_cuts_at_bytes_but_the_first_batch_is_whole(wire: Wire, filled: str) -> None:
     size = len(BATCH)
     assert offsets(fetch_one(wire, Ask(filled, bytes_max=1)).records) == [0]

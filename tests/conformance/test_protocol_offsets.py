@@ -89,6 +89,11 @@ def test_a_special_time_unknown_to_the_version_is_refused(wire: Wire, when: int,
     assert found(answer) == (ErrorCode.UNSUPPORTED_VERSION, -1, -1, -1)
 
 
+def test_a_special_time_is_judged_before_the_partition_and_its_epoch(wire: Wire, fresh_name: str, filled: str) -> None:
+    assert look_up(wire, fresh_name, -7).error_code == ErrorCode.UNSUPPORTED_VERSION
+    assert look_up(wire, filled, -7, leader_epoch=5).error_code == ErrorCode.UNSUPPORTED_VERSION
+
+
 def test_an_empty_partition_has_both_ends_at_its_start(wire: Wire, new_topic: NewTopic) -> None:
     topic = new_topic()
     assert found(look_up(wire, topic, EARLIEST)) == (0, 0, -1, 0)
@@ -108,6 +113,7 @@ def test_a_newer_leader_epoch_is_unknown(wire: Wire, when: int, filled: str) -> 
     answer = look_up(wire, filled, when, leader_epoch=5)
     assert found(answer) == (ErrorCode.UNKNOWN_LEADER_EPOCH, -1, -1, -1)
     assert look_up(wire, filled, when, leader_epoch=0).error_code == 0
+    assert look_up(wire, filled, when, leader_epoch=-2).error_code == ErrorCode.FENCED_LEADER_EPOCH
 
 
 def test_a_partition_asked_twice_is_refused_for_that_partition_alone(wire: Wire, new_topic: NewTopic) -> None:

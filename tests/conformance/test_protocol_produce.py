@@ -294,6 +294,17 @@ def test_a_gap_in_the_sequence_is_out_of_order(wire: Wire, new_topic: NewTopic) 
     assert end(wire, topic) == 2
 
 
+def test_a_refused_sequence_tells_the_log_start(wire: Wire, new_topic: NewTopic) -> None:
+    topic, producer = new_topic(), new_producer(wire)
+    assert idempotent(wire, topic, producer, 0, b"v").error_code == 0
+    assert idempotent(wire, topic, producer, 5, b"v").log_start_offset == 0
+    assert idempotent(wire, topic, (producer[0], 7), 0, b"v").error_code == 0
+    assert idempotent(wire, topic, (producer[0], 6), 0, b"v").log_start_offset == 0
+    late = batch_of(b"v", timestamp=now_ms() + 2 * HOUR_MS)
+    assert produce(wire, topic, late).log_start_offset == 0
+    assert produce(wire, topic, patched(batch_of(b"v"), CRC, ">I", 12345)).log_start_offset == -1
+
+
 def test_an_overlapping_batch_is_out_of_order(wire: Wire, new_topic: NewTopic) -> None:
     topic, producer = new_topic(), new_producer(wire)
     assert idempotent(wire, topic, producer, 0, b"1", b"2").error_code == 0

@@ -7,6 +7,8 @@ from typing import Protocol
 from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.log.partition_log import Appended, PartitionLog
 
+NO_EPOCH = -1
+
 
 class WaitingFetch(Protocol):
     def grew(self, size: int) -> None:
@@ -38,7 +40,7 @@ class Partition:
 
     def check_leader_epoch(self, known_epoch: int) -> None:
         """Refuse a client whose idea of the leader epoch (-1: none) is not ours."""
-        if known_epoch < 0 or known_epoch == self.log.leader_epoch:
+        if known_epoch in (NO_EPOCH, self.log.leader_epoch):
             return
         if known_epoch < self.log.leader_epoch:
             raise ApiError(ErrorCode.FENCED_LEADER_EPOCH, f"leader epoch {known_epoch} is over")

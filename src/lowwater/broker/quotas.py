@@ -103,12 +103,12 @@ def check_filter(components: list[Component]) -> None:
             raise ApiError(ErrorCode.INVALID_REQUEST, "a condition names no type of entity")
         if kinds.count(component.kind) > 1:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"there are several conditions on {component.kind}")
+        if component.kind not in ENTITY_TYPES:
+            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{component.kind!r} is not a type of entity")
         if component.match_type not in (EXACT, DEFAULT, ANY):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"match type {component.match_type} is not known")
         if (component.match_type == EXACT) != (component.match is not None):
             raise ApiError(ErrorCode.INVALID_REQUEST, f"a name of {component.kind} is for exact matches, and only them")
-        if component.kind not in ENTITY_TYPES:
-            raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"{component.kind!r} is not a type of entity")
     if ADDRESS in kinds and len(kinds) > 1:
         raise ApiError(ErrorCode.INVALID_REQUEST, "no entity is an address and something else as well")
 

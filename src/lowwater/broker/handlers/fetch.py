@@ -192,6 +192,8 @@ class FetchJob:
     def _diverging(partition: Partition, wanted: Wanted) -> EpochEndOffset | None:
         """Where the client's history leaves ours, if it does (KIP-595)."""
         epoch, end_offset = partition.log.end_offset_for_epoch(wanted.last_fetched_epoch)
+        if end_offset < 0:
+            raise ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"there was no leader epoch {wanted.last_fetched_epoch}")
         if epoch >= wanted.last_fetched_epoch and end_offset >= wanted.fetch_offset:
             return None
         return EpochEndOffset(epoch=epoch, end_offset=end_offset)

@@ -58,6 +58,7 @@ def _answer(
     try:
         if repeated:
             raise ApiError(ErrorCode.INVALID_REQUEST, f"partition {topic}-{asked.partition_index} is asked twice")
+        _check_special_time(asked.timestamp, context.api_version)
         partition = broker.partition(topic, asked.partition_index)
         if context.api_version == 0:
             return _answer_old_style(partition.log, asked, broker.clock.now_ms())
@@ -82,17 +83,21 @@ def _answer_old_style(log: PartitionLog, asked: ListOffsetsPartition, now_ms: in
 def _answer_one(
     log: PartitionLog, asked: ListOffsetsPartition, isolation_level: int, version: int
 ) -> ListOffsetsPartitionResponse:
-    offset, timestamp, epoch = _find(log, asked.timestamp, isolation_level, version)
+    offset, timestamp, epoch = _find(log, asked.timestamp, isolation_level)
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset)
     if version >= LEADER_EPOCHS_SINCE:
         answer.leader_epoch = epoch
     return answer
 
 
-def _find(log: PartitionLog, timestamp: int, isolation_level: int, version: int) -> tuple[int, int, int]:
-    """(offset, timestamp, leader epoch), -1 where there is none."""
-    if timestamp < 0 and version < SINCE.get(timestamp, NEVER):
+def _check_special_time(timestamp: int, version: int) -> None:
+    """v0 looks only at the two ends; any other negative time is before everything there."""
+    if timestamp < 0 and 0 < version < SINCE.get(timestamp, NEVER):
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in ListOffsets v{version}")
+
+
+def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch), -1 where there is none."""
     end = log.last_stable if isolation_level == READ_COMMITTED else log.log_end
     if timestamp == LATEST:
         return end, -1, log.leader_epoch

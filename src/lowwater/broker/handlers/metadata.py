@@ -38,7 +38,8 @@ NULL_ASKS_ALL_SINCE = 1
 @handles(MetadataRequest)
 def metadata(broker: Broker, request: MetadataRequest, context: RequestContext) -> MetadataResponse | bytes:
     if _names_ids_too_early(request, context.api_version):
-        return _response(broker, [_refused(ErrorCode.INVALID_REQUEST, one.name or "") for one in request.topics or []])
+        refused = [_refused(ErrorCode.INVALID_REQUEST, one.name or "", one.topic_id) for one in request.topics or []]
+        return _response(broker, refused)
     asks_all = request.topics is None or (not request.topics and context.api_version < NULL_ASKS_ALL_SINCE)
     key = (
         context.api_version,
@@ -94,16 +95,23 @@ def _answer(broker: Broker, asked: MetadataRequestTopic, operations: int, *, cre
     if topic is not None:
         return _found(broker, topic, operations)
     if topic_name_problem(asked.name) is not None:
-        return _refused(ErrorCode.INVALID_TOPIC_EXCEPTION, asked.name)
+        return _refused(ErrorCode.INVALID_TOPIC_EXCEPTION, asked.name, operations=operations)
     if create and asked.name not in INTERNAL_TOPICS:
         _create(broker, asked.name)
     # Also when it is about to be created: clients ask again, as they do with Kafka.
-    return _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked.name)
+    return _refused(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, asked.name, operations=operations)
 
 
-def _refused(code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID) -> MetadataResponseTopic:
+def _refused(
+    code: ErrorCode, name: str | None, topic_id: bytes = ZERO_UUID, *, operations: int = NOT_ASKED
+) -> MetadataResponseTopic:
     return MetadataResponseTopic(
-        error_code=code, name=name, topic_id=topic_id, is_internal=name in INTERNAL_TOPICS, partitions=[]
+        error_code=code,
+        name=name,
+        topic_id=topic_id,
+        is_internal=name in INTERNAL_TOPICS,
+        partitions=[],
+        topic_authorized_operations=operations,
     )
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, WireError
@@ -30,6 +31,12 @@ TOPIC_IDS_SINCE = 13
 ZSTD_SINCE = 7
 NO_REPLY, WRITTEN, DURABLE = 0, 1, -1
 ATTRIBUTES_LOW_BYTE = 22
+# A producer whose state was deleted with its records can tell so by the log start.
+TELLING_LOG_START = (
+    ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+    ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TIMESTAMP,
+)
 
 
 @handles(ProduceRequest, pipelines=True)
@@ -90,6 +97,7 @@ class ProduceJob:
             )
 
     def _append(self, topic: str | bytes, data: PartitionProduceData) -> PartitionProduceResponse:
+        partition = None
         try:
             partition = self._broker.partition(topic, data.index)
             self._check_acks()
@@ -100,7 +108,7 @@ class ProduceJob:
             appended = partition.append(data.records, self._now_ms, zstd_allowed=self._zstd_allowed)
         except ApiError as error:
             self.failed = error
-            return _refusal(data.index, error)
+            return _refusal(data.index, error, partition)
         answer = PartitionProduceResponse(
             index=data.index,
             error_code=0,
@@ -132,13 +140,14 @@ def _is_transactional(batch: memoryview) -> bool:
     return len(batch) > ATTRIBUTES_LOW_BYTE and bool(batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
 
 
-def _refusal(index: int, error: ApiError) -> PartitionProduceResponse:
+def _refusal(index: int, error: ApiError, partition: Partition | None) -> PartitionProduceResponse:
     """A client that is told which records are at fault fails those alone with that reason."""
     indexes = error.indexes if isinstance(error, RefusedRecordsError) else ()
     return PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=-1,
+        log_start_offset=partition.log.log_start if partition is not None and error.code in TELLING_LOG_START else -1,
         record_errors=[BatchIndexAndErrorMessage(batch_index=one) for one in indexes],
         error_message=error.detail or None,
     )
