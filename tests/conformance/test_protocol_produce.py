@@ -196,6 +196,7 @@ def test_a_null_key_in_a_compacted_topic_is_refused(wire: Wire, new_topic: NewTo
         answer = produce(wire, topic, batch_of(b"1", b"2", key=None, codec=codec))
         assert answer.error_code == ErrorCode.INVALID_RECORD
     assert [each.batch_index for each in answer.record_errors] == [0, 1]
+    assert answer.log_start_offset == 0
     assert end(wire, topic) == 0
 
 

@@ -143,11 +143,14 @@ def _is_transactional(batch: memoryview) -> bool:
 def _refusal(index: int, error: ApiError, partition: Partition | None) -> PartitionProduceResponse:
     """A client that is told which records are at fault fails those alone with that reason."""
     indexes = error.indexes if isinstance(error, RefusedRecordsError) else ()
+    log_start = -1
+    if partition is not None and (indexes or error.code in TELLING_LOG_START):
+        log_start = partition.log.log_start
     return PartitionProduceResponse(
         index=index,
         error_code=error.code,
         base_offset=-1,
-        log_start_offset=partition.log.log_start if partition is not None and error.code in TELLING_LOG_START else -1,
+        log_start_offset=log_start,
         record_errors=[BatchIndexAndErrorMessage(batch_index=one) for one in indexes],
         error_message=error.detail or None,
     )
