@@ -26,6 +26,7 @@ def main() -> None:
             text, run = WORKLOADS[name]
             report.begin(name, text)
             run(Run(fleet, report, size, arguments.quick))
+            report.end()
     report.summary()
     print(f"\n{time.monotonic() - started:.0f} s in all; figures of every round: {report.write()}")
 

@@ -13,10 +13,12 @@ class Size:
     """The volume of a run."""
 
     rounds: int
+    record_sizes: tuple[int, ...]
     raw_megabytes: int
     client_megabytes: int
     latency_records: int
     request_seconds: float
+    request_rounds: int
     parked_seconds: float
     partitions: int
     start_rounds: int
@@ -25,21 +27,25 @@ class Size:
 
 FULL = Size(
     rounds=5,
+    record_sizes=(100, 1000),
     raw_megabytes=400,
     client_megabytes=200,
     latency_records=1000,
-    request_seconds=1.0,
+    request_seconds=0.7,
+    request_rounds=3,
     parked_seconds=5.0,
     partitions=10_000,
     start_rounds=3,
     kafka_warm_up_seconds=20.0,
 )
 QUICK = Size(
-    rounds=3,
+    rounds=2,
+    record_sizes=(1000,),
     raw_megabytes=100,
     client_megabytes=50,
     latency_records=200,
     request_seconds=0.3,
+    request_rounds=1,
     parked_seconds=2.0,
     partitions=2_000,
     start_rounds=1,

@@ -19,6 +19,7 @@ class Memory:
     """Megabytes (10^6). `anonymous` is what the process allocated itself; the rest maps files."""
 
     rss: float
+    peak_rss: float
     pss: float
     anonymous: float
 
@@ -28,7 +29,14 @@ def memory(pid: int) -> Memory:
     for line in Path(f"/proc/{pid}/smaps_rollup").read_text().splitlines()[1:]:
         name, value = line.split(":")
         fields[name] = int(value.split()[0]) * 1024 / 1e6
-    return Memory(fields["Rss"], fields["Pss"], fields["Anonymous"])
+    return Memory(fields["Rss"], _peak_rss(pid), fields["Pss"], fields["Anonymous"])
+
+
+def _peak_rss(pid: int) -> float:
+    for line in Path(f"/proc/{pid}/status").read_text().splitlines():
+        if line.startswith("VmHWM"):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ValueError(f"/proc/{pid}/status names no VmHWM")
 
 
 @dataclass(frozen=True, slots=True)

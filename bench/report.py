@@ -45,11 +45,17 @@ class Report:
         self.targets: list[Target] = []
         self._workloads: dict[str, dict[str, Any]] = {}
         self._workload = ""
+        self._began = 0.0
 
     def begin(self, workload: str, text: str) -> None:
         self._workload = workload
+        self._began = time.monotonic()
         self._workloads[workload] = {"text": text, "scenarios": {}, "targets": []}
         print(f"\n== {workload}: {text}", flush=True)
+
+    def end(self) -> None:
+        seconds = self._workloads[self._workload]["seconds"] = time.monotonic() - self._began
+        self.note(f"({self._workload}: {seconds:.0f} s)")
 
     def table(self, title: str, header: Sequence[str], rows: Sequence[Row]) -> None:
         print(f"\n{title}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.plan import Run
-from bench.workloads import commit, fetch, footprint, latency, parked, partitions, produce, requests
+from bench.workloads import codec, commit, fetch, footprint, latency, parked, partitions, produce, requests
 
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
@@ -16,4 +16,5 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "parked": (parked.TEXT, parked.run),
     "footprint": (footprint.TEXT, footprint.run),
     "partitions": (partitions.TEXT, partitions.run),
+    "codec": (codec.TEXT, codec.run),
 }

@@ -19,7 +19,8 @@ from bench.workloads import fetch, produce
 TEXT = "start-up (spawn until the first Metadata answer) and resident memory"
 MEMORY_TARGET, START_TARGET = 1 / 5, 1 / 10
 START_HEADER = ("subject", "ready after ms", "lowwater/peer")
-MEMORY_HEADER = ("subject", "RSS MB", "PSS MB", "anonymous MB", "RSS lowwater/peer", "anonymous lowwater/peer")
+FIGURES = ("rss", "peak_rss", "pss", "anonymous")
+MEMORY_HEADER = ("subject", "RSS MB", "peak RSS", "PSS MB", "anonymous MB", "RSS lowwater/peer", "anonymous")
 
 Broker = LowwaterBroker | ApacheKafka
 
@@ -80,9 +81,7 @@ def wait_for_metadata(port: int) -> None:
 
 def _memory(plan: Run, brokers: dict[str, Broker]) -> None:
     idle = Measured({name: [_resident(broker.pid)] for name, broker in brokers.items()})
-    for name, broker in brokers.items():
-        _load(plan, Subject(name, broker, "", ""))
-    loaded = Measured({name: [_resident(broker.pid)] for name, broker in brokers.items()})
+    loaded = Measured({name: [_loaded(plan, Subject(name, broker, "", ""))] for name, broker in brokers.items()})
     rows: list[Row] = []
     for title, measured in (("idle, after start", idle), ("after the load", loaded)):
         plan.report.keep(f"memory {title}", measured)
@@ -101,21 +100,23 @@ def _memory(plan: Run, brokers: dict[str, Broker]) -> None:
 
 def _resident(pid: int) -> dict[str, Any]:
     memory = procfs.memory(pid)
-    return {"rss": memory.rss, "pss": memory.pss, "anonymous": memory.anonymous}
+    return {figure: getattr(memory, figure) for figure in FIGURES}
 
 
-def _load(plan: Run, subject: Subject) -> None:
+def _loaded(plan: Run, subject: Subject) -> dict[str, Any]:
+    """What it holds after it has served, its topic still there and mapped."""
     megabytes = plan.size.raw_megabytes
-    produce.by_replay(1000, "1", megabytes)(subject)
+    produce.by_replay(1000, megabytes, "1")(subject)
     with contextlib.ExitStack() as topics:
         filled = fetch.fill(topics, subject, 1000, 16_000, megabytes)
         fetch.by_replay({subject.name: filled}, megabytes)(subject)
+        return _resident(subject.pid)
 
 
 def _memory_row(name: str, measured: Measured) -> Row:
     ours = name == LOWWATER
     return (
         f"  {name}",
-        *(number(measured.median(name, figure)) for figure in ("rss", "pss", "anonymous")),
+        *(number(measured.median(name, figure)) for figure in FIGURES),
         *("" if ours else f"{measured.ratio(LOWWATER, name, figure):.3f}×" for figure in ("rss", "anonymous")),
     )

@@ -26,15 +26,15 @@ USUAL_WAIT_MS = 500
 
 def run(plan: Run) -> None:
     subjects = present(plan.fleet.lowwater(), plan.fleet.kafka())
+    scenes = {
+        "no connection at all": (0, LONG_WAIT_MS),
+        f"{FETCHES} fetches parked, max wait 60 s": (FETCHES, LONG_WAIT_MS),
+        f"{FETCHES} fetches, max wait 500 ms, sent again": (FETCHES, USUAL_WAIT_MS),
+    }
     rows: list[Row] = []
-    for title, wait_ms, fetches in (
-        ("no connection at all", LONG_WAIT_MS, 0),
-        (f"{FETCHES} fetches parked, max wait 60 s", LONG_WAIT_MS, FETCHES),
-        (f"{FETCHES} fetches, max wait 500 ms, sent again", USUAL_WAIT_MS, FETCHES),
-    ):
-        seconds = plan.size.parked_seconds
-        parked = {one.name: _idle(one, fetches, wait_ms, seconds) for one in subjects}
-        measured = interleave(parked, 1 if plan.quick else 2)
+    for title, (fetches, wait_ms) in scenes.items():
+        parked = {one.name: _idle(one, fetches, wait_ms, plan.size.parked_seconds) for one in subjects}
+        measured = interleave(parked, 1)
         plan.report.keep(title, measured)
         rows += _rows(title, subjects, measured)
     plan.report.table("parked fetches", HEADER, rows[1:])

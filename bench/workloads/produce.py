@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from functools import partial
 
 from bench import frames, rdkafka, replay
 from bench.plan import Run
@@ -12,7 +13,6 @@ from bench.throughput import Bout, Moved, Scenario, Work
 TEXT = "MB/s and messages/s into 4 partitions, batches up to 1 MB"
 PARTITIONS = 4
 BATCH_BYTES = 1_000_000
-RECORD_SIZES = (100, 1000)
 MOCK_TARGET, KAFKA_TARGET = 0.8, 1.0
 
 ACKS = {"1": 1, "all": -1}
@@ -20,32 +20,29 @@ ACKS = {"1": 1, "all": -1}
 
 def run(plan: Run) -> None:
     bout = Bout(plan.report, plan.size.rounds)
-    clients: dict[str, Callable[[int, str], Work]] = {
-        "librdkafka": lambda record_bytes, acks: by_rdkafka(record_bytes, acks, plan.size.client_megabytes),
-        "replay client": lambda record_bytes, acks: by_replay(record_bytes, acks, plan.size.raw_megabytes),
-    }
-    for client, work in clients.items():
+    for size in plan.size.record_sizes:
         # The C client is what the promise against the mock is about; the replay client shows the broker alone.
-        mock_target = {MOCK: MOCK_TARGET} if client == "librdkafka" else {}
-        bout.run(f"produce by {client}", list(scenarios(plan.fleet, work, mock_target)))
+        by_c_client = partial(by_rdkafka, size, plan.size.client_megabytes)
+        bout.run(f"produce by librdkafka, {size} B", list(scenarios(plan.fleet, by_c_client, {MOCK: MOCK_TARGET})))
+        by_frames = partial(by_replay, size, plan.size.raw_megabytes)
+        bout.run(f"produce by replay client, {size} B", list(scenarios(plan.fleet, by_frames, {})))
 
 
-def scenarios(fleet: Fleet, work: Callable[[int, str], Work], mock_target: dict[str, float]) -> Iterator[Scenario]:
+def scenarios(fleet: Fleet, work: Callable[[str], Work], mock_target: dict[str, float]) -> Iterator[Scenario]:
     """Pairs of equal durability: written by both, or fsynced by both. The mock stores nothing."""
-    for size in RECORD_SIZES:
-        written = present(fleet.lowwater(flush="none for acks=1"), fleet.mock(), fleet.kafka())
-        yield Scenario(f"{size} B, acks=1", written, work(size, "1"), {**mock_target, KAFKA: KAFKA_TARGET})
-        never = present(fleet.lowwater("never"), fleet.mock(), fleet.kafka())
-        yield Scenario(f"{size} B, acks=all, not fsynced", never, work(size, "all"), {KAFKA: KAFKA_TARGET})
-        fsynced = present(fleet.lowwater("acks"), fleet.kafka(flush_each=True))
-        yield Scenario(f"{size} B, acks=all, fsynced", fsynced, work(size, "all"), {KAFKA: KAFKA_TARGET})
+    written = present(fleet.lowwater(flush="none for acks=1"), fleet.mock(), fleet.kafka())
+    yield Scenario("acks=1", written, work("1"), {**mock_target, KAFKA: KAFKA_TARGET})
+    never = present(fleet.lowwater("never"), fleet.mock(), fleet.kafka())
+    yield Scenario("acks=all, not fsynced", never, work("all"), {KAFKA: KAFKA_TARGET})
+    fsynced = present(fleet.lowwater("acks"), fleet.kafka(flush_each=True))
+    yield Scenario("acks=all, fsynced", fsynced, work("all"), {KAFKA: KAFKA_TARGET})
 
 
 def present(*subjects: Subject | None) -> list[Subject]:
     return [subject for subject in subjects if subject is not None]
 
 
-def by_replay(record_bytes: int, acks: str, megabytes: int) -> Work:
+def by_replay(record_bytes: int, megabytes: int, acks: str) -> Work:
     batch, count = frames.batch_of(record_bytes, BATCH_BYTES)
     requests = megabytes * 1_000_000 // len(batch)
 
@@ -58,7 +55,7 @@ def by_replay(record_bytes: int, acks: str, megabytes: int) -> Work:
     return work
 
 
-def by_rdkafka(record_bytes: int, acks: str, megabytes: int) -> Work:
+def by_rdkafka(record_bytes: int, megabytes: int, acks: str) -> Work:
     records = megabytes * 1_000_000 // record_bytes
 
     def work(subject: Subject) -> Moved:

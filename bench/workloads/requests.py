@@ -14,8 +14,10 @@ from bench.workloads.produce import present
 
 TEXT = "small requests per second over 1, 50 and 500 connections"
 HEADER = ("subject", "k requests/s", "broker CPU µs/request", "lowwater/peer", "CPU/peer's")
+# (connections, requests in flight on each)
 API_VERSIONS_SHAPES = ((1, 16), (1, 1), (50, 16), (50, 1), (500, 16), (500, 1))
-OTHER_SHAPES = ((1, 16), (50, 1))
+METADATA_SHAPES = ((1, 16), (50, 1))
+QUICK_SHAPES = ((1, 16), (50, 1), (500, 1))
 
 # Where the reply has its (first) error code.
 API_VERSIONS_ERROR_AT = 8
@@ -26,9 +28,9 @@ def run(plan: Run) -> None:
     with contextlib.ExitStack() as stack:
         topics = {one.name: stack.enter_context(one.topic()) for one in subjects}
         rows: list[Row] = []
-        for shape in API_VERSIONS_SHAPES:
+        for shape in QUICK_SHAPES if plan.quick else API_VERSIONS_SHAPES:
             rows += _scenario(plan, "ApiVersions v2", subjects, shape, lambda _: frames.api_versions())
-        for shape in OTHER_SHAPES:
+        for shape in METADATA_SHAPES:
             rows += _scenario(
                 plan, "Metadata v4, one topic", subjects, shape, lambda one: frames.metadata([topics[one.name]])
             )
@@ -44,7 +46,7 @@ def _scenario(
     storms = {one.name: _storm(one, request(one), connections, depth, seconds) for one in subjects}
     for storm in storms.values():
         storm()  # Warm-up: compiled codecs here, compiled byte code there.
-    measured = interleave(storms, 3)
+    measured = interleave(storms, plan.size.request_rounds)
     plan.report.keep(title, measured)
     return _rows(title, subjects, measured)
 
