@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import errno
+from operator import attrgetter
 
 from lowwater.ports import Disk, File
 
@@ -13,7 +14,7 @@ LIMIT_MIN = 8
 class OpenFile:
     """A file that may be closed behind its user's back, unless pinned, and is opened again on use."""
 
-    __slots__ = ("_cache", "_file", "_is_doomed", "path", "pins", "recently_used", "view")
+    __slots__ = ("_cache", "_file", "_is_doomed", "path", "pins", "used_at", "view")
 
     def __init__(self, cache: FileCache, path: str, file: File) -> None:
         self._cache = cache
@@ -21,19 +22,19 @@ class OpenFile:
         self.path = path
         self.pins = 0
         self._is_doomed = False
-        self.recently_used = True
+        self.used_at = cache.opened
         self.view: memoryview | None = None
 
     def file(self) -> File:
         """The open file, for use within this turn; pin it to keep it longer."""
-        self.recently_used = True
+        self.used_at = self._cache.opened
         if self._file is None:
             self._file = self._cache.reopen(self)
         return self._file
 
     def mapped(self, size: int) -> memoryview:
         """A read-only view of at least [0, size). The caller says that the file never shrinks below that."""
-        self.recently_used = True
+        self.used_at = self._cache.opened
         if self.view is None or len(self.view) < size:
             self.view = self.file().map(size)
             self._cache.note_map(self)
@@ -64,26 +65,28 @@ class OpenFile:
 
 
 class FileCache:
-    """Closes what was not used lately (second chance) when more than `limit` files are open."""
+    """Closes what was used least lately when more than `limit` files are open."""
 
-    __slots__ = ("_limit", "_maps", "_maps_max", "_open", "disk")
+    __slots__ = ("_limit", "_maps", "_maps_max", "_open", "disk", "opened")
 
     def __init__(self, disk: Disk, limit: int = FILES_MAX) -> None:
         self.disk = disk
         self._limit = max(limit, LIMIT_MIN)
         # A map holds a file handle of its own.
         self._maps_max = self._limit // 4
-        self._open: dict[OpenFile, None] = {}
+        self._open: set[OpenFile] = set()
+        # Counts the files opened so far: the clock by which "lately" is told.
+        self.opened = 0
         self._maps: dict[OpenFile, None] = {}
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         entry = OpenFile(self, path, self._open_file(path, create=create))
-        self._open[entry] = None
+        self._open.add(entry)
         return entry
 
     def reopen(self, entry: OpenFile) -> File:
         file = self._open_file(entry.path)
-        self._open[entry] = None
+        self._open.add(entry)
         return file
 
     def _open_file(self, path: str, *, create: bool = False) -> File:
@@ -107,7 +110,7 @@ class FileCache:
 
     def forget(self, entry: OpenFile) -> None:
         """Close the file for good, now or when the last pin goes."""
-        self._open.pop(entry, None)
+        self._open.discard(entry)
         self._maps.pop(entry, None)
         entry.doom()
 
@@ -120,14 +123,13 @@ class FileCache:
         return len(self._open)
 
     def _make_room(self, limit: int) -> None:
-        for _ in range(2 * len(self._open)):
-            if len(self._open) < limit:
-                return
-            entry = next(iter(self._open))
-            del self._open[entry]
-            if entry.pins or entry.recently_used:
-                entry.recently_used = False
-                self._open[entry] = None
-                continue
+        """Close several at once, so that not every open has to look for one."""
+        self.opened += 1
+        if len(self._open) < limit:
+            return
+        count = len(self._open) - limit + max(limit // 8, 1)
+        unpinned = (entry for entry in self._open if not entry.pins)
+        for entry in sorted(unpinned, key=attrgetter("used_at"))[:count]:
+            self._open.discard(entry)
             self._maps.pop(entry, None)
             entry.close()
