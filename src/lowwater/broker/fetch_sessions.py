@@ -15,6 +15,8 @@ INITIAL_EPOCH = 0
 FINAL_EPOCH = -1
 EPOCH_MAX = 2**31 - 1
 EVICTION_MS = 120_000
+# In all sessions together: what is remembered outlives the requests that brought it.
+PARTITIONS_MAX = 200_000
 
 TopicKey = str | bytes
 """A topic as the request names it: by name up to v12, by id since."""
@@ -51,6 +53,10 @@ class Wanted:
         self.last_fetched_epoch = last_fetched_epoch
         self.sent_high_watermark = -1
         self.sent_log_start = -1
+
+    def has_news(self, high_watermark: int, log_start: int) -> bool:
+        """Whether the session has not told these bounds yet."""
+        return self.sent_high_watermark != high_watermark or self.sent_log_start != log_start
 
     def update(self, newer: Wanted) -> None:
         self.fetch_offset = newer.fetch_offset
@@ -128,6 +134,9 @@ class FetchSessions:
             return FetchPlan(wanted, session, incremental=False)
         session = self._continue(session_id, epoch, uses_topic_ids)
         session.change(wanted, forgotten)
+        if wanted and self._partitions() > PARTITIONS_MAX:
+            del self._sessions[session_id]
+            raise ApiError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND, f"fetch session {session_id} grew too large")
         if not session.partitions:
             del self._sessions[session_id]
             return FetchPlan([], None, incremental=True)
@@ -151,6 +160,8 @@ class FetchSessions:
     def _open(self, wanted: list[Wanted], uses_topic_ids: bool, now_ms: float) -> FetchSession | None:
         if len(self._sessions) >= self._slots_max and not self._evict(len(wanted), now_ms):
             return None
+        if self._partitions() + len(wanted) > PARTITIONS_MAX:
+            return None
         session = FetchSession(self._new_id(), wanted, uses_topic_ids, now_ms)
         self._sessions[session.id] = session
         return session
@@ -167,6 +178,9 @@ class FetchSessions:
             del self._sessions[smallest.id]
             return True
         return False
+
+    def _partitions(self) -> int:
+        return sum(len(session.partitions) for session in self._sessions.values())
 
     def _new_id(self) -> int:
         while True:

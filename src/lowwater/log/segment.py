@@ -27,6 +27,7 @@ LOG_SUFFIX = ".log"
 SEGMENT_SUFFIXES = (LOG_SUFFIX, *SIDECAR_SUFFIXES, ".txnindex")
 INDEX_INTERVAL = 4096
 SMALL_READ = 64 * 1024
+BRING_IN_STEP = 1024 * 1024
 HOT_TAIL = 32 * 1024 * 1024
 ALLOCATE_FROM = 1024 * 1024
 ALLOCATE_STEP_MAX = 64 * 1024 * 1024
@@ -175,30 +176,34 @@ class Segment(Tally):
         return self.handle.file().is_cached(begin, max(size, 1))
 
     def _cold(self, offset: int, begin: int, max_bytes: int, end: int, min_one: bool) -> Slice:
-        handle = self.handle
-        file = handle.pin()
+        """The same view of the file, after its pages were read elsewhere: readers that are slow cost no memory."""
+        disk, path, view = self._files.disk, self.path, self.handle.mapped(self.size)
 
         def load() -> list[Buffer]:
             try:
-                data = _copy(file, offset, begin, max_bytes, end, min_one)
-                self.verify(begin, begin + len(data))
-            except OSError as error:
-                raise StorageError(f"{self.path} cannot be read: {error}") from error
-            finally:
-                handle.unpin()
-            return [data] if len(data) else []
+                # A handle of its own: those of the cache belong to the event loop.
+                with contextlib.closing(disk.open(path)) as file:
+                    _bring_in(file, begin, min(begin + max_bytes, end))
+                    start = find_offset(view, begin, end, offset)
+                    stop = self._stop(view, start, max_bytes, end, min_one)
+                    _bring_in(file, max(start, begin + max_bytes), stop)
+                self.verify(begin, stop, view)
+            except (OSError, DamagedBatchError) as error:
+                raise StorageError(f"{path} cannot be read: {error}") from error
+            return [view[start:stop]] if stop > start else []
 
-        return Slice([], min(max_bytes, end - begin), load)
+        return Slice([], max(1, min(max_bytes, end - begin)), load)
 
-    def verify(self, start: int, end: int) -> None:
+    def verify(self, start: int, end: int, view: memoryview | None = None) -> None:
         """Compare what [start, end) touches with the sums of its intervals, once; StorageError on damage."""
         index = self.index
         if index.unverified is None:
             return
+        content = self.handle.mapped(self.size) if view is None else view
         for number, begin, stop in index.unverified_intervals(start, end):
             stop = stop if stop >= 0 else self.size
             try:
-                good = prefixes_sum(self.handle.mapped(self.size), begin, stop) == index.sum_of(number)
+                good = prefixes_sum(content, begin, stop) == index.sum_of(number)
             except DamagedBatchError:
                 good = False
             if not good:
@@ -289,6 +294,12 @@ def _copy(file: File, offset: int, begin: int, max_bytes: int, end: int, min_one
     if len(view) < wanted:
         view = memoryview(file.pread(wanted, begin + position))
     return view[: last_boundary(view, 0, wanted, wanted)]
+
+
+def _bring_in(file: File, begin: int, end: int) -> None:
+    """Read [begin, end) for the sake of the page cache."""
+    for position in range(begin, end, BRING_IN_STEP):
+        file.pread(min(BRING_IN_STEP, end - position), position)
 
 
 def _as_slice(view: memoryview) -> Slice:

@@ -5,6 +5,7 @@ v7 adds sessions; v12 the check for diverging epochs; v13 names topics by id. Ba
 
 from __future__ import annotations
 
+import logging
 from typing import TYPE_CHECKING
 
 from lowwater.broker.fetch_sessions import FetchPlan, TopicKey, Wanted
@@ -24,6 +25,8 @@ from lowwater.wire.messages.fetch import (
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
+
+logger = logging.getLogger(__name__)
 
 TOPIC_IDS_SINCE = 13
 READ_COMMITTED = 1
@@ -112,7 +115,7 @@ class FetchJob:
 
     def _reset(self) -> None:
         self._answers: list[tuple[Wanted, PartitionData]] = []
-        self._cold: list[Slice] = []
+        self._cold: list[tuple[PartitionData, Slice]] = []
         self._size = 0
         self._failed = False
 
@@ -156,37 +159,34 @@ class FetchJob:
                 diverging_epoch=diverging,
                 records=b"",
             )
-        records = self._records(partition, wanted)
-        if (
-            not records
-            and self._plan.incremental
-            and wanted.sent_high_watermark == log.log_end
-            and wanted.sent_log_start == log.log_start
-        ):
+        part = self._records(partition, wanted)
+        if part is None and self._plan.incremental and not wanted.has_news(log.log_end, log.log_start):
             return None
-        return PartitionData(
+        data = PartitionData(
             partition_index=wanted.partition,
             high_watermark=log.log_end,
             last_stable_offset=log.last_stable,
             log_start_offset=log.log_start,
             aborted_transactions=[] if self._committed_only else None,
-            records=records or b"",
+            records=part.buffers if part is not None and part.cached else b"",
         )
+        if part is not None and not part.cached:
+            self._cold.append((data, part))
+        return data
 
-    def _records(self, partition: Partition, wanted: Wanted) -> list[bytes | bytearray | memoryview]:
+    def _records(self, partition: Partition, wanted: Wanted) -> Slice | None:
+        """What can be sent of this partition, or None; bytes of it may still be on disk."""
         log = partition.log
         upto = log.last_stable if self._committed_only else log.log_end
         nothing_yet = self._size == 0
         limit = min(wanted.max_bytes, self._max_bytes - self._size)
         if limit <= 0 and not nothing_yet:
-            return []
+            return None
         part = log.read(wanted.fetch_offset, max(limit, 0), upto=upto, min_one=nothing_yet)
         if not part.size:
-            return []
+            return None
         self._size += part.size
-        if not part.cached:
-            self._cold.append(part)
-        return part.buffers
+        return part
 
     @staticmethod
     def _diverging(partition: Partition, wanted: Wanted) -> EpochEndOffset | None:
@@ -279,9 +279,22 @@ class FetchJob:
         if not self._cold:
             return self._response()
         answer: Pending[FetchResponse] = Pending()
-        cold = self._cold
-        self._broker.offload(lambda: _warm(cold)).on_done(lambda _: answer.resolve(self._response()))
+        cold = [part for _, part in self._cold]
+
+        def warmed(done: Pending[list[StorageError | None]]) -> None:
+            self._take_warmed(done.result())
+            answer.resolve(self._response())
+
+        self._broker.offload(lambda: [_warm(part) for part in cold]).on_done(warmed)
         return answer
+
+    def _take_warmed(self, failures: list[StorageError | None]) -> None:
+        for (data, part), failure in zip(self._cold, failures, strict=True):
+            if failure is None:
+                data.records = part.buffers or b""
+                continue
+            logger.error("a fetch failed: %s", failure)
+            data.error_code, data.high_watermark = ErrorCode.KAFKA_STORAGE_ERROR, -1
 
     def _response(self) -> FetchResponse:
         responses: list[FetchableTopicResponse] = []
@@ -310,6 +323,9 @@ def _topic_response(topic: TopicKey) -> FetchableTopicResponse:
     return FetchableTopicResponse(topic_id=topic, partitions=[])
 
 
-def _warm(slices: list[Slice]) -> None:
-    for one in slices:
-        one.warm()
+def _warm(part: Slice) -> StorageError | None:
+    try:
+        part.warm()
+    except StorageError as error:
+        return error
+    return None
