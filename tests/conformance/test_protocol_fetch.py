@@ -153,6 +153,13 @@ def test_the_response_limit_is_shared_by_the_partitions(wire: Wire, filled: str,
     assert found == {filled: [0, 1, 2], other: []}
 
 
+def test_an_offset_out_of_range_is_told_although_there_is_no_room_left(
+    wire: Wire, filled: str, new_topic: NewTopic
+) -> None:
+    answer = fetch(wire, Ask(filled), Ask(new_topic(), offset=99), max_bytes=1)
+    assert [topic.partitions[0].error_code for topic in answer.responses] == [0, ErrorCode.OFFSET_OUT_OF_RANGE]
+
+
 def test_an_empty_partition_does_not_use_up_the_whole_first_batch(wire: Wire, filled: str) -> None:
     answer = fetch(wire, Ask(filled, partition=1), Ask(filled, partition=0, bytes_max=1), max_bytes=1)
     found = {each.partition_index: offsets(each.records) for topic in answer.responses for each in topic.partitions}

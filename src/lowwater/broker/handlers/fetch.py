@@ -181,6 +181,8 @@ class FetchJob:
         nothing_yet = self._size == 0
         limit = min(wanted.max_bytes, self._max_bytes - self._size)
         if limit <= 0 and not nothing_yet:
+            # No room for its records, but an offset out of range is told all the same.
+            log.read(wanted.fetch_offset, 0, upto=log.log_start, min_one=False)
             return None
         part = log.read(wanted.fetch_offset, max(limit, 0), upto=upto, min_one=nothing_yet)
         if not part.size:

@@ -1,0 +1,1 @@
+"""Random requests, sent to both brokers, must be answered alike."""
