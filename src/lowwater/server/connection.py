@@ -27,6 +27,7 @@ _SIZE = Struct(">i")
 SCRATCH_BYTES = 128 * 1024
 FRAME_BYTES_START = 4 * 1024
 JOIN_BYTES_MAX = 64 * 1024
+FRAME_BYTES_KEPT = 4 * 1024 * 1024
 PENDING_REPLIES_MAX = 1024
 
 
@@ -50,18 +51,21 @@ class Connection(asyncio.BufferedProtocol):
         self._scratch = scratch
         self._frame_bytes_max = listener.frame_bytes_max
         self._unparsed_bytes_max = listener.unparsed_bytes_max
+        self._held_bytes_max = listener.write_bytes_high
         self._rest = bytearray()  # received, not parsed: a broken length, or frames behind a parked request
         self._frame = bytearray()  # an unfinished frame is received here; reused from frame to frame
         self._have = 0  # of that frame, length prefix included
         self._need = 0  # 0: no unfinished frame
         self._slots: deque[Slot] = deque()
         self._out: list[Buffer] = []
+        self._held_bytes = 0  # of replies that are ready and not yet written
         self._parked: Slot | None = None
         self._write_paused = False
         self._reading_paused = False
         self._flush_due = False
         self._parsing = False
-        self.was_active = True  # since the listener last looked
+        self._was_active = True  # since the listener last looked
+        self._unsent_bytes = 0
         self.idle_since_ms = 0.0
         self.transport: asyncio.Transport | None = None
         self.peer = Peer("", "")
@@ -93,7 +97,6 @@ class Connection(asyncio.BufferedProtocol):
         return self._scratch
 
     def buffer_updated(self, received: int) -> None:
-        self.was_active = True
         if self._need:
             self._have += received
             self._continue_frame()
@@ -125,10 +128,27 @@ class Connection(asyncio.BufferedProtocol):
         if self.transport is not None:
             self.transport.close()
 
+    def abort(self) -> None:
+        """Close without waiting for the peer to read what was written."""
+        if self.transport is not None:
+            self.transport.abort()
+
+    def take_activity(self) -> bool:
+        """Whether a request came or an answer went, in part or whole, since the last call."""
+        unsent = 0 if self.transport is None else self.transport.get_write_buffer_size()
+        active = self._was_active or unsent != self._unsent_bytes
+        self._was_active, self._unsent_bytes = False, unsent
+        return active
+
     # ---- bytes to frames
 
     def _blocked(self) -> bool:
-        return self._parked is not None or self._write_paused or len(self._slots) >= PENDING_REPLIES_MAX
+        return (
+            self._parked is not None
+            or self._write_paused
+            or len(self._slots) >= PENDING_REPLIES_MAX
+            or self._held_bytes >= self._held_bytes_max
+        )
 
     def _parse(self, data: memoryview) -> None:
         """Serve the whole frames in `data`; keep what is left."""
@@ -136,7 +156,11 @@ class Connection(asyncio.BufferedProtocol):
             self._rest = bytearray()
         at, end = 0, len(data)
         self._parsing = True
-        while end - at >= 4 and not self._blocked():
+        while end - at >= 4:
+            if self._held_bytes >= self._held_bytes_max:
+                self._flush()  # a few bytes can ask for many
+            if self._blocked():
+                break
             (size,) = _SIZE.unpack_from(data, at)
             if not 0 <= size <= self._frame_bytes_max:
                 self._fail(WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}"))
@@ -175,6 +199,8 @@ class Connection(asyncio.BufferedProtocol):
         if self._serve(memoryview(self._frame)[4:need]):
             self._parsing = False
             self._flush()
+        if len(self._frame) > FRAME_BYTES_KEPT:
+            self._frame = bytearray()
 
     def _limit_unparsed(self) -> None:
         if len(self._rest) > self._unparsed_bytes_max:
@@ -201,6 +227,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _serve(self, frame: memoryview) -> bool:
         """Dispatch one frame; False when the connection is over."""
+        # Frames count as activity, not bytes: who sends one byte now and then is idle all the same.
+        self._was_active = True
         try:
             answer = self._router.dispatch(frame, self.peer)
         except Exception as error:
@@ -209,6 +237,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, Waits):
             self._wait_for(answer)
         elif answer is not None:
+            self._held_bytes += sum(map(len, answer))
             if self._slots:
                 slot = Slot()
                 slot.ready, slot.reply = True, answer
@@ -229,6 +258,7 @@ class Connection(asyncio.BufferedProtocol):
             except Exception as error:
                 self._fail(error)
                 return
+            self._held_bytes += sum(map(len, slot.reply or ()))
             slot.ready = True
             if self._parked is slot:
                 self._parked = None
@@ -257,10 +287,12 @@ class Connection(asyncio.BufferedProtocol):
         if not out or self.transport is None:
             return
         self._out = []
-        self.was_active = True
+        self._was_active = True
+        size = sum(map(len, out))
+        self._held_bytes -= size
         if len(out) == 1:
             self.transport.write(out[0])
-        elif sum(map(len, out)) <= JOIN_BYTES_MAX:
+        elif size <= JOIN_BYTES_MAX:
             self.transport.write(b"".join(out))
         else:
             self.transport.writelines(out)

@@ -16,6 +16,7 @@ logger = logging.getLogger(__name__)
 
 BUFFER_IDLE_MS = 10_000
 SWEEP_MS = 5_000
+SWEEP_MS_MIN = 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,6 +38,7 @@ class Listener:
         self.unparsed_bytes_max = limits.unparsed_bytes_max
         self.write_bytes_high = limits.write_bytes_high
         self._limits = limits
+        self._sweep_ms = max(SWEEP_MS_MIN, min(SWEEP_MS, limits.idle_ms_max / 4))
         self._router = router
         self._scratch = memoryview(bytearray(SCRATCH_BYTES))
         self._connections: set[Connection] = set()
@@ -49,7 +51,7 @@ class Listener:
         """Listen; return the port, which is a free one when 0 was asked."""
         self._loop = loop = asyncio.get_running_loop()
         self._server = await loop.create_server(self._accept, host, port, backlog=1024)
-        self._sweep = loop.call_later(SWEEP_MS / 1000, self._retire_idle)
+        self._sweep = loop.call_later(self._sweep_ms / 1000, self._retire_idle)
         listening: socket.socket = self._server.sockets[0]
         return int(listening.getsockname()[1])
 
@@ -98,14 +100,13 @@ class Listener:
     def _retire_idle(self) -> None:
         now_ms = self.now_ms()
         for connection in tuple(self._connections):
-            if connection.was_active:
+            if connection.take_activity():
                 # Noted here, not by a look at the clock with every read: small requests would feel that.
-                connection.was_active = False
                 connection.idle_since_ms = now_ms
             idle_ms = now_ms - connection.idle_since_ms
             if idle_ms > self._limits.idle_ms_max:
-                connection.close()
+                connection.abort()
             elif idle_ms > BUFFER_IDLE_MS:
                 connection.release_buffers()
         assert self._loop is not None
-        self._sweep = self._loop.call_later(SWEEP_MS / 1000, self._retire_idle)
+        self._sweep = self._loop.call_later(self._sweep_ms / 1000, self._retire_idle)
