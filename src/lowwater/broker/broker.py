@@ -16,6 +16,7 @@ from lowwater.broker.topic import Topic
 from lowwater.broker.topics import Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.log.files import FILES_MAX
 from lowwater.log.store import LogStore
 from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
 
@@ -42,6 +43,7 @@ class Surroundings:
     ids: Ids
     scheduler: Scheduler
     offload: Offload
+    files_max: int = FILES_MAX
 
 
 class Broker:
@@ -55,6 +57,7 @@ class Broker:
         self.ids = surroundings.ids
         self.scheduler = surroundings.scheduler
         self._offload = surroundings.offload
+        self._files_max = surroundings.files_max
         self.node_id = config.int("node.id")
         self.advertised = Endpoint("127.0.0.1", 0)
         self.fetch_bytes_max = config.int("fetch.max.bytes")
@@ -67,7 +70,9 @@ class Broker:
 
     def open(self) -> None:
         """Take the data directory, bring it into order, begin the housekeeping. Blocking."""
-        self.store = LogStore.open(self.disk, self.data_dir, now_ms=self.clock.now_ms(), ids=self.ids)
+        self.store = LogStore.open(
+            self.disk, self.data_dir, now_ms=self.clock.now_ms(), ids=self.ids, files_max=self._files_max
+        )
         try:
             self.topics = Topics.open(
                 self.disk, self.data_dir, self._start_config, self.ids, self._offload, self._open_partition

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import logging
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -76,11 +78,19 @@ def command(
         level=log_level.upper(),
         format="%(asctime)s %(levelname)s %(name)s: %(message)s",
     )
+    _raise_handle_limit()
     config = BrokerConfig.load(_read(config_file), _overrides(settings))
     try:
         _run(config, data_dir or config.data_dir() or DATA_DIR, host, port)
     except OSError as error:
         raise ConfigError(f"cannot start: {error}") from error
+
+
+def _raise_handle_limit() -> None:
+    """Connections and log files need many handles; the soft limit is often far below what the system allows."""
+    _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    with contextlib.suppress(OSError, ValueError):
+        resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
 
 
 def _read(path: str | None) -> str | None:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import resource
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
 from lowwater.broker.router import Router
 from lowwater.config import BrokerConfig, parse_listener
 from lowwater.config.setting import LONG_MAX
+from lowwater.log.files import FILES_MAX
 from lowwater.ports import Clock, Disk, Ids
 from lowwater.server.listener import Listener, ListenerLimits
 from lowwater.server.loop import LoopScheduler, PoolOffload
 from lowwater.system import SystemClock, SystemDisk, SystemIds
 
 logger = logging.getLogger(__name__)
+
+# For the event loop, the lock, the journals, and the pipes of a worker process.
+HANDLES_RESERVED = 64
+HANDLES_UNLIMITED = 1 << 20
 
 
 class Node:
@@ -33,12 +39,18 @@ class Node:
         loop = asyncio.get_running_loop()
         self.scheduler = LoopScheduler(loop)
         self._offload = PoolOffload(loop, processes=worker_processes)
+        files_max, connections_possible = share_handles(_handle_limit())
         surroundings = Surroundings(
-            disk or SystemDisk(), clock or SystemClock(), ids or SystemIds(), self.scheduler, self._offload
+            disk=disk or SystemDisk(),
+            clock=clock or SystemClock(),
+            ids=ids or SystemIds(),
+            scheduler=self.scheduler,
+            offload=self._offload,
+            files_max=files_max,
         )
         self.broker = Broker(config, data_dir, surroundings)
         self.router = Router(self.broker)
-        self._listener = Listener(self.router, _limits(config))
+        self._listener = Listener(self.router, _limits(config, connections_possible))
         self.endpoint = Endpoint("", 0)
 
     async def start(self, host: str, port: int) -> None:
@@ -87,13 +99,25 @@ def advertised(config: BrokerConfig, listening: Endpoint) -> Endpoint:
     return Endpoint(host, listening.port)
 
 
-def _limits(config: BrokerConfig) -> ListenerLimits:
+def _limits(config: BrokerConfig, connections_possible: int) -> ListenerLimits:
     idle_ms = config.int("connections.max.idle.ms")
     return ListenerLimits(
         frame_bytes_max=config.int("socket.request.max.bytes"),
         unparsed_bytes_max=config.int("connection.queued.max.bytes"),
         write_bytes_high=config.int("connection.write.buffer.bytes"),
-        connections_max=config.int("max.connections"),
+        connections_max=min(config.int("max.connections"), connections_possible),
         connections_per_host_max=config.int("max.connections.per.ip"),
         idle_ms_max=idle_ms if idle_ms >= 0 else LONG_MAX,
     )
+
+
+def share_handles(limit: int) -> tuple[int, int]:
+    """(for log files, for connections): a full house must still be able to write."""
+    reserved = min(HANDLES_RESERVED, limit // 4)
+    files = min(FILES_MAX, (limit - reserved) // 2)
+    return files, limit - reserved - files
+
+
+def _handle_limit() -> int:
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    return HANDLES_UNLIMITED if soft == resource.RLIM_INFINITY else soft
