@@ -127,7 +127,9 @@ class ApacheKafka:
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        format_log = java.command("kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties))
+        format_log = java.command(
+            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)
+        )
         done = subprocess.run(format_log, capture_output=True, text=True)
         if done.returncode != 0:
             raise RuntimeError(f"Apache Kafka's storage tool refused:\n{done.stdout}{done.stderr}")
