@@ -1,0 +1,35 @@
+"""One mutant, at least, for every rule of the log: a small wrong change that the suites must notice.
+
+They stand in `rules/*.txt` as patches, in the form of a diff: a line `== name | file | rule`, then lines that go (-),
+come (+) or stay ( ). The suites were not written for them; a survivor means that a rule is not tested. A patch whose
+text is gone is an error, so whoever changes the code changes the mutant with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from tests.crash.mutants.patches import Mutant
+
+# Quick ones first: a mutant is done at the first failure.
+SUITES = ["tests/unit/log", "tests/unit/broker", "tests/model", "tests/sim", "tests/crash/test_disk_faults.py"]
+
+RULES = Path(__file__).parent / "rules"
+HEAD = "== "
+
+
+def mutants() -> list[Mutant]:
+    return [mutant for file in sorted(RULES.glob("*.txt")) for mutant in parse(file.read_text())]
+
+
+def parse(text: str) -> Iterator[Mutant]:
+    for block in text.split("\n\n"):
+        head, *lines = block.strip("\n").splitlines()
+        assert head.startswith(HEAD), f"a mutant begins with {HEAD!r}: {head}"
+        name, file, rule = head.removeprefix(HEAD).split(" | ")
+        yield Mutant(name, rule, file, _side(lines, "-"), _side(lines, "+"))
+
+
+def _side(lines: list[str], mark: str) -> str:
+    return "".join(f"{line[1:]}\n" for line in lines if line[0] in (mark, " "))
