@@ -64,14 +64,14 @@ class GroupCommit:
 
     def _start(self) -> None:
         self._start_due = False
-        free = SYNCS_MAX - self._under_way
         ready = [one for one in self._waiting if one not in self._syncing]
-        if free > 0 and len(ready) >= SHARED_FROM:
+        if len(ready) >= SHARED_FROM and self._under_way < SYNCS_MAX:
             self._sync(self._begin(ready))
             return
-        alone = [self._begin([partition_log]) for partition_log in ready[: max(free, 0)]]
-        for tickets in alone:
-            self._sync(tickets)
+        for partition_log in ready:
+            if self._under_way >= SYNCS_MAX:
+                return
+            self._sync(self._begin([partition_log]))
 
     def _begin(self, logs: Sequence[PartitionLog]) -> list[tuple[PartitionLog, FlushTicket]]:
         """Tickets for those that have something to sync; the others are settled."""

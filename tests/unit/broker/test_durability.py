@@ -218,3 +218,23 @@ def test_a_log_whose_files_cannot_be_opened_goes_offline_and_the_others_go_on(sc
     assert list(refused.result()) == [bad]
     assert served.result() == {}
     assert bad.offline is not None
+
+
+def test_logs_that_need_no_fsync_do_not_keep_the_others_waiting(scene: Scene) -> None:
+    durable = [Log(f"durable {number}") for number in range(SYNCS_MAX)]
+    for log in durable:
+        log.log_end = log.flushed_end = 5
+    answers = [scene.commits.flushed([(log, 5)]) for log in durable]  # type: ignore[list-item]
+    answers += [scene.append(Log(f"new {number}")) for number in range(3)]
+    scene.turns.turn()
+    scene.threads.run_all()
+    assert all(answer.done for answer in answers)
+
+
+def test_offline_logs_are_answered_at_once_however_many_there_are(scene: Scene) -> None:
+    logs = [Log(str(number)) for number in range(3 * SYNCS_MAX)]
+    for log in logs:
+        log.offline = "broken"
+    answers = [scene.append(log) for log in logs]
+    scene.turns.turn()
+    assert [list(answer.result()) for answer in answers] == [[log] for log in logs]
