@@ -37,15 +37,22 @@ class UnderTest:
         self.process.restart()
 
 
+# Tests write old timestamps; retention must not come in between and delete their records.
+DAY_MS = "86400000"
+NO_RETENTION_RUNS = {"log.retention.check.interval.ms": DAY_MS}
+NO_FIRST_RETENTION_RUN = {"log.initial.task.delay.ms": DAY_MS}
+
+
 @contextlib.contextmanager
 def running(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[UnderTest]:
+    settings = {**NO_RETENTION_RUNS, **(overrides or {})}
     if name == "kafka":
         from peers.kafka import ApacheKafka
 
-        with ApacheKafka(overrides) as kafka:
+        with ApacheKafka({**NO_FIRST_RETENTION_RUN, **settings}) as kafka:
             yield UnderTest(name, kafka, kafka.log_dir)
         return
     from lowwater.testing import Broker
 
-    with Broker(config=dict(overrides or {})) as broker:
+    with Broker(config=settings) as broker:
         yield UnderTest(name, broker, Path(broker.data_dir))
