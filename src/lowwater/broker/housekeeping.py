@@ -29,6 +29,7 @@ class Housekeeping:
         self._timers: dict[str, Timer] = {}
         self._stopped = False
         self._raising = False
+        self._ceilings_fail = False
         self._sweeping = False
         self._compacting = False
 
@@ -62,16 +63,27 @@ class Housekeeping:
         if self._raising or self._stopped:
             return
         store = self._broker.store
-        ticket = store.begin_ceilings()
+        try:
+            ticket = store.begin_ceilings()
+        except StorageError as error:
+            # Nobody is harmed before a log reaches its ceiling; the next append tries again.
+            self._report_ceilings(error)
+            return
         if ticket is None:
             return
         self._raising = True
+        self._ceilings_fail = False
 
         def done(_: None, error: BaseException | None) -> None:
             self._raising = False
             store.finish_ceilings(ticket, error)
 
         self._broker.submit(ticket.run, done)
+
+    def _report_ceilings(self, error: StorageError) -> None:
+        if not self._ceilings_fail:
+            self._ceilings_fail = True
+            logger.error("offset ceilings cannot be raised now: %s", error)
 
     # ---- rolling and retention
 

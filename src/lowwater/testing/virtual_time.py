@@ -98,7 +98,7 @@ class VirtualOffload:
 
     def __init__(self, time: VirtualTime) -> None:
         self._time = time
-        self._queue: deque[Callable[[], None]] = deque()
+        self._queue: list[Callable[[], None]] = []
         self.held = False
         self.done = 0
 
@@ -126,10 +126,14 @@ class VirtualOffload:
     def waiting(self) -> int:
         return len(self._queue)
 
+    def do(self, place: int) -> None:
+        """Do one piece of work, by its place among those that wait: threads do not keep an order."""
+        self._queue.pop(place)()
+
     def step(self, count: int | None = None) -> None:
         """Do the first `count` pieces of work, or all that wait now."""
         for _ in range(len(self._queue) if count is None else count):
-            self._queue.popleft()()
+            self.do(0)
 
     def release(self) -> None:
         """Do everything, and go on so."""
