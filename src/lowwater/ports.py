@@ -93,7 +93,10 @@ class Disk(Protocol):
     def sync_dir(self, path: str) -> None: ...
 
     def sync_files(self, files: list[File]) -> None:
-        """Make all of them durable; for many files this may be one call for the whole file system."""
+        """Make all of them durable."""
+
+    def sync_all(self, path: str) -> bool:
+        """Make everything on the file system of `path` durable, names too; false (and nothing done) if it cannot."""
 
     def free_bytes(self, path: str) -> int: ...
 

@@ -16,7 +16,6 @@ from lowwater.types import Buffer
 
 BOOT_ID_PATH = "/proc/sys/kernel/random/boot_id"
 CACHE_SAMPLE_STEP = 128 * 1024
-FILES_FOR_ONE_SYNC = 32
 SYNCFS_TELLS_ERRORS_SINCE = (5, 8)
 KEEP_SIZE = 1
 
@@ -142,14 +141,19 @@ class SystemDisk:
             os.close(fd)
 
     def sync_files(self, files: list[File]) -> None:
-        """Each by itself, or the whole file system at once where that is cheaper and still reports errors."""
-        if len(files) < FILES_FOR_ONE_SYNC or not _syncfs_tells_errors():
-            for file in files:
-                file.sync()
-            return
-        for fd in _one_per_device(files):
+        for file in files:
+            file.sync()
+
+    def sync_all(self, path: str) -> bool:
+        if not _syncfs_tells_errors():
+            return False
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        try:
             if _libc.syncfs(fd):
                 raise _last_error("syncfs")
+        finally:
+            os.close(fd)
+        return True
 
     def free_bytes(self, path: str) -> int:
         stat = os.statvfs(path)
@@ -169,14 +173,6 @@ class SystemDisk:
                 raise BlockingIOError(errno.EAGAIN, "another process holds the lock", path) from error
             raise
         return SystemLock(fd)
-
-
-def _one_per_device(files: list[File]) -> list[int]:
-    by_device: dict[int, int] = {}
-    for file in files:
-        assert isinstance(file, SystemFile)
-        by_device[os.fstat(file.fd).st_dev] = file.fd
-    return list(by_device.values())
 
 
 def _syncfs_tells_errors() -> bool:

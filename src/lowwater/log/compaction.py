@@ -16,7 +16,7 @@ from lowwater.errors import StorageError, WireError
 from lowwater.log.atomic_file import is_disk_full
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.cleaning import Cleaner, Rules, key_of
-from lowwater.log.compaction_swap import Group, Manifest, clear_manifest, output_stem, remove_outputs, write_manifest
+from lowwater.log.compaction_swap import Group, Manifest, clear_manifest, output_stem, undo, write_manifest
 from lowwater.log.segment import RELATIVE_MAX, segment_path
 from lowwater.log.segment_writer import SegmentWriter
 from lowwater.log.sidecar import SegmentFacts
@@ -80,14 +80,15 @@ def execute(plan: CompactionPlan) -> CompactionResult:
         manifest = Manifest(plan.name, groups)
         write_manifest(plan.disk, plan.directory, manifest)
     except (OSError, StorageError, WireError, DamagedBatchError) as error:
-        remove_outputs(plan.disk, plan.directory)
+        undo(plan.disk, plan.directory)
         return CompactionResult(None, (), plan.dirty_from, f"{type(error).__name__}: {error}", _may_pass(error))
     return CompactionResult(manifest, compacted, clean_until)
 
 
 def _may_pass(error: Exception) -> bool:
     if isinstance(error, OSError):
-        return is_disk_full(error)
+        # A segment that is gone fell to retention or DeleteRecords since it was planned.
+        return is_disk_full(error) or isinstance(error, FileNotFoundError)
     return isinstance(error, StorageError) and error.retriable
 
 

@@ -108,9 +108,10 @@ def complete_or_undo(disk: Disk, directory: str, names: list[str]) -> bool:
     return True
 
 
-def remove_outputs(disk: Disk, directory: str) -> None:
-    """Clean up after a compaction that failed."""
+def undo(disk: Disk, directory: str) -> None:
+    """Clean up after a compaction that failed. The outputs stay if the manifest cannot be removed: it needs them."""
     with contextlib.suppress(OSError):
+        clear_manifest(disk, directory)
         for name in disk.listdir(directory):
             if OUTPUT_MARK in name:
                 disk.unlink(f"{directory}/{name}")

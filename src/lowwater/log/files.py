@@ -40,6 +40,10 @@ class OpenFile:
             self._cache.note_map(self)
         return self.view
 
+    @property
+    def is_open(self) -> bool:
+        return self._file is not None
+
     def pin(self) -> File:
         """Keep the file open until `unpin`; for work in other threads."""
         self.pins += 1

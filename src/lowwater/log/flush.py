@@ -2,33 +2,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+import contextlib
+from collections.abc import Sequence
 
 from lowwater.log.files import OpenFile
 from lowwater.log.segment import Segment
 from lowwater.ports import Disk, File
 
+# From so many files on, one sync of the whole file system is cheaper than one for each.
 SHARED_FROM = 32
 
 
 class FlushTicket:
-    """Files and directories which, once synced, make a log durable below `end`."""
+    """Segments and directories which, once synced, make a log durable below `end`."""
 
-    __slots__ = ("_pinned", "directories", "end", "files", "handles")
+    __slots__ = ("_files", "_paths", "_pinned", "directories", "end", "root", "segments")
 
-    def __init__(self, end: int, handles: list[OpenFile], directories: list[str]) -> None:
+    def __init__(self, end: int, root: str, segments: list[Segment], directories: list[str]) -> None:
         self.end = end
-        self.handles = handles
-        self.files: list[File] = []
-        self._pinned: list[OpenFile] = []
+        self.root = root
+        self.segments = segments
         self.directories = directories
-        for handle in handles:
-            self.files.append(handle.pin())
-            self._pinned.append(handle)
+        self._files: list[File] = []
+        self._pinned: list[OpenFile] = []
+        # Closed by now, since many logs share few handles: opened one after the other by `run`.
+        self._paths: list[str] = []
+        for segment in segments:
+            file = segment.pin_if_open()
+            if file is None:
+                self._paths.append(segment.path)
+            else:
+                self._files.append(file[1])
+                self._pinned.append(file[0])
+
+    @property
+    def file_count(self) -> int:
+        return len(self._files) + len(self._paths) + len(self.directories)
 
     def run(self, disk: Disk) -> None:
         """The slow part, for any thread. OSError means that nobody knows what is on disk."""
-        disk.sync_files(self.files)
+        disk.sync_files(self._files)
+        for path in self._paths:
+            with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, on purpose
+                _sync_path(disk, path)
         for directory in self.directories:
             disk.sync_dir(directory)
 
@@ -41,11 +57,11 @@ class FlushTicket:
 class Unflushed:
     """What a log has written and not yet synced, and the tickets under way."""
 
-    __slots__ = ("_names", "_segments", "_tickets")
+    __slots__ = ("_has_new_names", "_segments", "_tickets")
 
     def __init__(self, segments: Sequence[Segment] = ()) -> None:
         self._segments = list(segments)
-        self._names = bool(segments)
+        self._has_new_names = bool(segments)
         self._tickets: list[FlushTicket] = []
 
     def note(self, segment: Segment) -> None:
@@ -55,23 +71,25 @@ class Unflushed:
 
     def note_names(self) -> None:
         """A file or a directory was created."""
-        self._names = True
+        self._has_new_names = True
 
     def drop(self, segments: Sequence[Segment]) -> None:
         """Their files are gone."""
         self._segments = [one for one in self._segments if one not in segments]
 
     def begin(self, end: int, directories: list[str]) -> FlushTicket:
-        """A ticket for everything below `end`. Whoever finishes first must have synced all of it, so it also takes
-        what other tickets are still syncing."""
-        handles = {segment.handle: None for segment in self._segments}
-        names = dict.fromkeys(directories if self._names else [])
+        """A ticket for everything below `end`; `directories` from the log's own to the one all logs are in.
+
+        Whoever finishes first must have synced all of it, so it also takes what other tickets are still syncing.
+        """
+        segments = dict.fromkeys(self._segments)
+        names = dict.fromkeys(directories if self._has_new_names else ())
         for running in self._tickets:
-            handles.update(dict.fromkeys(running.handles))
+            segments.update(dict.fromkeys(running.segments))
             names.update(dict.fromkeys(running.directories))
-        ticket = FlushTicket(end, list(handles), list(names))
+        ticket = FlushTicket(end, directories[-1], list(segments), list(names))
         self._segments.clear()
-        self._names = False
+        self._has_new_names = False
         self._tickets.append(ticket)
         return ticket
 
@@ -82,16 +100,13 @@ class Unflushed:
 
 def run_tickets(disk: Disk, tickets: list[FlushTicket]) -> list[BaseException | None]:
     """Run them together; for each the error it met. Many files share one sync, and then its failure too."""
-    files = [file for ticket in tickets for file in ticket.files]
-    if len(files) < SHARED_FROM:
-        return [_error_of(disk, ticket) for ticket in tickets]
-    try:
-        disk.sync_files(files)
-        for directory in _distinct(tickets):
-            disk.sync_dir(directory)
-    except OSError as error:
-        return [error] * len(tickets)
-    return [None] * len(tickets)
+    if sum(ticket.file_count for ticket in tickets) >= SHARED_FROM:
+        try:
+            if disk.sync_all(tickets[0].root):
+                return [None] * len(tickets)
+        except OSError as error:
+            return [error] * len(tickets)
+    return [_error_of(disk, ticket) for ticket in tickets]
 
 
 def _error_of(disk: Disk, ticket: FlushTicket) -> BaseException | None:
@@ -102,5 +117,9 @@ def _error_of(disk: Disk, ticket: FlushTicket) -> BaseException | None:
     return None
 
 
-def _distinct(tickets: Iterable[FlushTicket]) -> list[str]:
-    return list(dict.fromkeys(directory for ticket in tickets for directory in ticket.directories))
+def _sync_path(disk: Disk, path: str) -> None:
+    file = disk.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()

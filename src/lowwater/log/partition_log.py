@@ -232,10 +232,10 @@ class PartitionLog:
             max_timestamp = now_ms
         set_position(batch, base_offset, self.leader_epoch)
         try:
-            rolled = self._segments.write(batch, base_offset, last_offset, max_timestamp, now_ms, config)
+            is_first = self._segments.write(batch, base_offset, last_offset, max_timestamp, now_ms, config)
         except (OSError, ShortWriteError) as error:
             raise self._write_failed(error) from error
-        if rolled and self._producers is not None:
+        if is_first and self._producers is not None:
             self._snapshot(base_offset)
         if header.producer_id >= 0:
             self._note_producer(header, base_offset, max_timestamp, now_ms)

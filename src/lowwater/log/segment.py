@@ -87,6 +87,12 @@ class Segment(Tally):
             self._handle = handle
         return self._handle
 
+    def pin_if_open(self) -> tuple[OpenFile, File] | None:
+        """The open file, which stays open until unpinned; None when it is closed."""
+        if self._handle is None or not self._handle.is_open:
+            return None
+        return self._handle, self._handle.pin()
+
     @property
     def index(self) -> SegmentIndex:
         """Loaded from the files beside the log, or rebuilt from the log."""

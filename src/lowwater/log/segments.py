@@ -61,14 +61,14 @@ class Segments:
         now_ms: int,
         config: LogConfig,
     ) -> bool:
-        """Write a batch at the end; whether that began a new segment. OSError or ShortWriteError: then `undo_write`."""
+        """Write a batch at the end; whether it is the first of its segment. OSError or ShortWriteError: `undo_write`."""
         segment = self.all[-1] if self.all else None
-        rolls = segment is None or not _takes(segment, last_offset, len(batch), max_timestamp, now_ms, config)
-        if segment is None or rolls:
+        if segment is None or not _takes(segment, last_offset, len(batch), max_timestamp, now_ms, config):
             segment = self._roll(base_offset, now_ms)
+        is_first = not segment.size
         segment.append(batch, last_offset, max_timestamp, now_ms, config.index_interval_bytes)
         self._unflushed.note(segment)
-        return rolls
+        return is_first
 
     def undo_write(self) -> None:
         """Remove what a failed write left."""
@@ -116,6 +116,7 @@ class Segments:
         assert result.manifest is not None
         sources = {base for one in result.segments for base in one.sources}
         old = [one for one in self.all if one.base_offset in sources]
+        self._unflushed.drop(old)  # what is compacted was durable
         for segment in old:
             segment.close()
         swap(self._shared.disk, self.directory, result.manifest)
@@ -151,10 +152,12 @@ class Segments:
 
 def _takes(segment: Segment, last_offset: int, size: int, max_timestamp: int, now_ms: int, config: LogConfig) -> bool:
     """Whether the last segment takes the batch: Kafka's rules, by size and by how much time its records span."""
-    if not segment.has_room_for(last_offset, size, config.segment_bytes):
-        return segment.size == 0
+    if not segment.size:
+        return True  # another one would have the same name: here a write failed after the roll
+    if segment.is_sealed or not segment.has_room_for(last_offset, size, config.segment_bytes):
+        return False
     if segment.first_timestamp >= 0 and max_timestamp >= 0:
         waited = max_timestamp - segment.first_timestamp
     else:
         waited = now_ms - segment.created_ms
-    return waited <= config.segment_ms_max and not segment.is_sealed
+    return waited <= config.segment_ms_max

@@ -169,6 +169,9 @@ class FaultyDisk:
         for file in files:
             file.sync()
 
+    def sync_all(self, path: str) -> bool:
+        return False
+
     def free_bytes(self, path: str) -> int:
         return self.inner.free_bytes(path)
 

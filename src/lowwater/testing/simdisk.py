@@ -329,6 +329,9 @@ class SimDisk:
         for file in files:
             file.sync()
 
+    def sync_all(self, path: str) -> bool:
+        return False
+
     def free_bytes(self, path: str) -> int:
         return self.free
 
