@@ -61,7 +61,7 @@ class Segments:
         now_ms: int,
         config: LogConfig,
     ) -> bool:
-        """Write a batch at the end; whether it is the first of its segment. OSError or ShortWriteError: `undo_write`."""
+        """Write a batch; whether it is the first of its segment. OSError or ShortWriteError: then `undo_write`."""
         segment = self.all[-1] if self.all else None
         if segment is None or not _takes(segment, last_offset, len(batch), max_timestamp, now_ms, config):
             segment = self._roll(base_offset, now_ms)

@@ -6,6 +6,8 @@ import pytest
 from tests.unit.log.support import HOUR_MS, NOW, SMALL, Home, batch_of, keyed, read_all, read_bytes, values
 
 from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.log.config import LogConfig
+from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.wire import compression
 from lowwater.wire.records import (
     CONTROL,
@@ -245,3 +247,32 @@ def test_files_appear_with_the_first_batch_only() -> None:
     assert not home.disk.exists(home.directory)
     home.append(b"a")
     assert home.names() == ["00000000000000000000.log"]
+
+
+def test_a_segment_whose_first_write_failed_takes_the_next_batch_however_late_that_comes() -> None:
+    home = Home(LogConfig(segment_bytes=500, segment_ms=1000), start=False)
+    disk = FaultyDisk(home.disk, Fault(FaultKind.SHORT_WRITE, 2, path_contains=".log"))
+    home.start(through=disk)
+    home.append(b"a" * 400)
+    with pytest.raises(StorageError):
+        home.append(b"b" * 400)
+    home.now_ms += 5000
+    home.append(b"c" * 400)
+    home.append(b"d" * 400)
+    assert [segment.base_offset for segment in home.log().segments] == [0, 1, 2]
+    home.log().delete_before(1)
+    home.kill()
+    assert values(home.log()) == [b"c" * 400, b"d" * 400]
+
+
+def test_a_segment_whose_first_write_failed_begins_with_a_producer_snapshot_all_the_same() -> None:
+    home = Home(LogConfig(segment_bytes=500), start=False)
+    disk = FaultyDisk(home.disk, Fault(FaultKind.SHORT_WRITE, 2, path_contains=".log"))
+    home.start(through=disk)
+    home.append(b"a" * 400, producer_id=7, producer_epoch=0, base_sequence=0)
+    with pytest.raises(StorageError):
+        home.append(b"b" * 400)
+    home.append(b"c" * 400)
+    home.log().delete_before(1)
+    home.kill()
+    assert [producer_id for producer_id, _ in home.log().producers()] == [7]

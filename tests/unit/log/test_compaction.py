@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+from dataclasses import replace
 
 import pytest
 from tests.unit.log.support import HOUR_MS, NOW, Home, keyed, read_all, read_batches, values
@@ -12,6 +13,7 @@ from lowwater.log.compaction import CompactionPlan, CompactionResult, execute
 from lowwater.log.config import DAY_MS, LogConfig
 from lowwater.log.partition_log import PartitionLog
 from lowwater.system import SystemDisk
+from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.wire import compression
 from lowwater.wire.records import BatchHeader, Record, build_batch, crc_ok
 
@@ -398,6 +400,39 @@ def test_appends_meanwhile_are_kept() -> None:
     put(home, (b"a", b"4"))
     home.log().finish_compaction(result)
     assert kept(home.log()) == [(1, b"2"), (3, b"3"), (4, b"4")]
+
+
+def test_segments_that_retention_took_meanwhile_do_not_end_compaction_for_good() -> None:
+    home = table(delete=True, retention_bytes=1000)
+    for number in range(6):
+        put(home, (b"k%d" % number, b"v" * 300))
+    fill(home)
+    log = home.log()
+    plan = log.plan_compaction(home.now_ms)
+    assert plan is not None
+    assert log.apply_retention(home.now_ms)
+    log.finish_compaction(execute(plan))
+    assert log.plan_compaction(home.now_ms) is not None
+
+
+def test_a_manifest_that_could_not_be_made_durable_takes_no_records_with_it() -> None:
+    for nth in range(1, 30):
+        home = table()
+        for number in range(4):
+            put(home, (b"k%d" % number, b"v" * 300))
+        fill(home)
+        log = home.log()
+        log.update_config(replace(log.config, segment_bytes=5000))
+        before = contents(log)
+        plan = log.plan_compaction(home.now_ms)
+        assert plan is not None
+        disk = FaultyDisk(home.disk, Fault(FaultKind.SYNC, nth))
+        log.finish_compaction(execute(replace(plan, disk=disk)))
+        assert contents(home.kill()) == before
+        if not disk.struck:
+            assert nth > 5
+            return
+    raise AssertionError("every sync should have had its turn")
 
 
 def test_a_damaged_segment_is_not_compacted_and_not_tried_again() -> None:
