@@ -189,9 +189,9 @@ class Router:
         try:
             answer = route.handler(self._broker, request, context)
         except ApiError as error:
-            return refuse(route.api, request, error)
+            return refuse(route.api, request, error, route.version)
         if isinstance(answer, CoroutineType):
-            return _settled(run(answer), route.api, request)
+            return _settled(run(answer), route, request)
         return answer
 
     def _call(self, route: Route, request: Any, context: RequestContext) -> Any:
@@ -210,7 +210,7 @@ class Router:
             try:
                 value = done.result()
             except ApiError as error:
-                value = refuse(route.api, request, error)
+                value = refuse(route.api, request, error, route.version)
             return None if value is None else route.reply(value, correlation_id)
 
         def settle(done: Pending[Any]) -> None:
@@ -226,11 +226,11 @@ class Router:
         return reply
 
 
-def _settled(pending: Pending[Any], api: Api, request: Any) -> Any:
+def _settled(pending: Pending[Any], route: Route, request: Any) -> Any:
     """A coroutine that never waited answers like a plain function."""
     if not pending.done:
         return pending
     try:
         return pending.result()
     except ApiError as error:
-        return refuse(api, request, error)
+        return refuse(route.api, request, error, route.version)

@@ -37,7 +37,9 @@ class Faults:
 
     def fail(self, api: str, code: ErrorCode, times: int = 1) -> None:
         """Answer with `code` instead of serving the request."""
-        self._add(api, times, lambda route, request, _: refuse(route.api, request, ApiError(code, "injected")))
+        self._add(
+            api, times, lambda route, request, _: refuse(route.api, request, ApiError(code, "injected"), route.version)
+        )
 
     def delay(self, api: str, delay_ms: int, times: int = 1) -> None:
         """Serve the request only after `delay_ms`."""
