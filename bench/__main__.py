@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import argparse
+import signal
+import sys
 import time
 
 from bench.plan import FULL, QUICK, Run
@@ -13,6 +15,8 @@ from bench.workloads import WORKLOADS
 
 
 def main() -> None:
+    # As with Ctrl-C: brokers are stopped and their directories removed.
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit("terminated"))
     arguments = _arguments()
     size = QUICK if arguments.quick else FULL
     report = Report()
