@@ -32,12 +32,13 @@ class Housekeeping:
         self._ceilings_fail = False
         self._sweeping = False
         self._compacting = False
+        self._checkpointing = False
 
     def start(self) -> None:
         # Asked anew each time, since settings can be altered while the broker runs.
         self._repeat("retention", lambda: self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
         self._repeat("compaction", lambda: self._broker.config.int("log.cleaner.backoff.ms"), self.compact_logs)
-        self._repeat("checkpoint", lambda: CHECKPOINT_EVERY_MS, self._broker.store.checkpoint)
+        self._repeat("checkpoint", lambda: CHECKPOINT_EVERY_MS, self.checkpoint)
 
     def stop(self) -> None:
         self._stopped = True
@@ -49,7 +50,7 @@ class Housekeeping:
         def again() -> None:
             try:
                 task()
-            except StorageError as error:
+            except (OSError, StorageError) as error:
                 logger.error("%s failed and is tried again later: %s", name, error)
             if not self._stopped:
                 self._repeat(name, every_ms, task)
@@ -127,11 +128,7 @@ class Housekeeping:
             return
         now_ms = self._broker.clock.now_ms()
         for log in self._compacted_logs():
-            log.roll_if_due(now_ms)
-            if any(segment.is_sealed and segment.next_offset > log.flushed_end for segment in log.segments):
-                # Only durable segments are compacted; the next look finds this one ready.
-                self._broker.commits.flushed([(log, log.log_end)])
-            plan = log.plan_compaction(now_ms)
+            plan = self._plan(log, now_ms)
             if plan is not None:
                 self._compact(log, plan)
                 return
@@ -142,14 +139,45 @@ class Housekeeping:
                 for index in range(topic.partition_count):
                     yield topic.partition(index).log
 
+    def _plan(self, log: PartitionLog, now_ms: int) -> CompactionPlan | None:
+        """What to compact of this log, if anything; a log that cannot be read does not hold up the others."""
+        if log.failure() is not None:
+            return None
+        try:
+            log.roll_if_due(now_ms)
+            if any(segment.is_sealed and segment.next_offset > log.flushed_end for segment in log.segments):
+                # Only durable segments are compacted; the next look finds this one ready.
+                self._broker.commits.flushed([(log, log.log_end)])
+            return log.plan_compaction(now_ms)
+        except StorageError as error:
+            logger.error("%s is not compacted now: %s", log.topic_partition, error)
+            return None
+
     def _compact(self, log: PartitionLog, plan: CompactionPlan) -> None:
         self._compacting = True
 
         def done(result: CompactionResult | None, error: BaseException | None) -> None:
             self._compacting = False
-            log.finish_compaction(result or CompactionResult(None, (), 0, str(error), retriable=True))
-            if error is None:
-                # The next one at once: many logs may be waiting.
+            outcome = result or CompactionResult(None, (), 0, str(error), retriable=True)
+            log.finish_compaction(outcome)
+            if not outcome.retriable:
+                # The next one at once: many logs may be waiting. A full disk, though, wants time.
                 self._broker.scheduler.call_soon(self.compact_logs)
 
         self._broker.submit_heavy(execute, plan, done)
+
+    # ---- the checkpoint
+
+    def checkpoint(self) -> None:
+        """Write down what is durable, off the loop; nobody waits for it."""
+        if self._checkpointing:
+            return
+        write = self._broker.store.begin_checkpoint()
+        self._checkpointing = True
+
+        def done(_: None, error: BaseException | None) -> None:
+            self._checkpointing = False
+            if error is not None:
+                logger.error("the checkpoint failed and is tried again later: %s", error)
+
+        self._broker.submit(write, done)

@@ -215,7 +215,12 @@ class LogStore:
 
     def checkpoint(self) -> None:
         """Write down what is durable now, so that a later recovery has less to scan. Blocking."""
-        self._write_checkpoint()
+        self.begin_checkpoint()()
+
+    def begin_checkpoint(self) -> Callable[[], None]:
+        """Take down what is durable now; the result writes it, and may run in another thread, one at a time."""
+        checkpoint = self._take_checkpoint()
+        return lambda: self._write_checkpoint(checkpoint)
 
     def close(self, now_ms: int) -> None:
         """Flush everything, save what speeds up the next start, and leave the clean marker."""
@@ -227,7 +232,8 @@ class LogStore:
             log.finish_flush(ticket, error)
         for log in healthy:
             log.save()
-        checkpoint = self._write_checkpoint()
+        checkpoint = self._take_checkpoint()
+        self._write_checkpoint(checkpoint)
         if all(log.offline is None for log in self._logs.values()):
             write_clean_marker(self._disk, f"{self.path}/clean", checkpoint)
         self.abandon()
@@ -240,19 +246,20 @@ class LogStore:
         self._marks.close()
         self._lock.release()
 
-    def _write_checkpoint(self) -> Checkpoint:
+    def _take_checkpoint(self) -> Checkpoint:
         entries = dict(self._entries)
         for key, log in self._logs.items():
             if log.log_end or log.next_offset:
                 entries[key] = log.entry()
-        checkpoint = Checkpoint(self._ids.uuid(), self.boot_count, entries)
+        return Checkpoint(self._ids.uuid(), self.boot_count, entries)
+
+    def _write_checkpoint(self, checkpoint: Checkpoint) -> None:
         write_checkpoint(self._disk, f"{self.path}/checkpoint", checkpoint)
-        return checkpoint
 
 
 def _segment(files: FileCache, directory: str, entry: SegmentEntry) -> Segment:
     segment = Segment(files, directory, entry.base_offset, entry.created_ms)
-    segment.take(entry.facts)
+    segment.take(entry.facts, entry.whole_sum)
     segment.is_sealed = entry.is_sealed
     return segment
 
