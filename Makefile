@@ -4,7 +4,7 @@ PYTHON ?= python3
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 
-.PHONY: run test check bench peers docs mutants clean
+.PHONY: run test oracle check bench peers docs mutants clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -19,6 +19,10 @@ run: $(READY)          ## start a broker, produce, read back by time, print a re
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
 	$(PY) -m pytest $(ARGS)
+
+oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
+	$(PY) peers/bring.py
+	$(PY) -m pytest tests/conformance --against=kafka $(ARGS)
 
 check: $(READY)        ## style, types, layers
 	$(VENV)/bin/ruff check .
