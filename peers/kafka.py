@@ -215,10 +215,10 @@ def answers(port: int) -> bool:
 
 def main() -> None:
     overrides = dict(argument.split("=", 1) for argument in sys.argv[1:])
-    with ApacheKafka(overrides) as kafka:
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))  # so that the directory goes too
+    with contextlib.suppress(KeyboardInterrupt), ApacheKafka(overrides) as kafka:
         print(f"apache kafka ready kafka={kafka.bootstrap} data={kafka.log_dir}", flush=True)
-        with contextlib.suppress(KeyboardInterrupt):
-            signal.sigwait({signal.SIGINT, signal.SIGTERM})
+        signal.pause()
 
 
 if __name__ == "__main__":
