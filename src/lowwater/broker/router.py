@@ -150,7 +150,7 @@ class Router:
     def dispatch(self, frame: memoryview, peer: Peer) -> Reply | Waits | None:
         """Serve one request. WireError: the connection cannot go on."""
         header, body_at = decode_request_header(frame)
-        route = self._routes.get(header.api_key << 8 | header.api_version)
+        route = self._routes.get(header.api_key << 16 | header.api_version & 0xFFFF)
         if route is None:
             route = self._new_route(header.api_key, header.api_version)
             if route is None:
@@ -173,12 +173,12 @@ class Router:
             if api_key == API_VERSIONS:
                 return None
             raise WireError(f"{api.name} v{version} is not served, only v{api.version_min} to v{api.version_max}")
-        route = self._routes[api_key << 8 | version] = Route(api, version, handler_of(api))
+        route = self._routes[api_key << 16 | version] = Route(api, version, handler_of(api))
         return route
 
     def _unsupported_api_versions(self, correlation_id: int) -> Reply:
         """A client newer than us learns our versions from a v0 answer and asks again."""
-        route = self._routes.get(API_VERSIONS << 8) or self._new_route(API_VERSIONS, 0)
+        route = self._routes.get(API_VERSIONS << 16) or self._new_route(API_VERSIONS, 0)
         assert route is not None
         response = route.handler(self._broker, None, RequestContext(0, None, "", ""))
         response.error_code = ErrorCode.UNSUPPORTED_VERSION
