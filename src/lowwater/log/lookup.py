@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from lowwater.log.partition_log import PartitionLog
 
 LATEST, EARLIEST = -1, -2
+CHECK_STEP = 64 * 1024
 
 
 class OffsetAtTime(NamedTuple):
@@ -63,38 +64,24 @@ def _candidates(log: PartitionLog, timestamp: int, upto: int) -> Iterator[tuple[
 
 
 def with_max_timestamp(log: PartitionLog, upto: int) -> OffsetAtTime | None:
-    """The lowest offset that has the largest timestamp of all below `upto`."""
-    best = max(
-        (segment for segment in log.segments if segment.base_offset < upto and segment.size),
-        key=lambda segment: segment.max_timestamp,
-        default=None,
+    """The lowest offset that has the largest timestamp of all in [log start, upto)."""
+    times = [_largest_time(log, segment, upto) for segment in log.segments if segment.base_offset < upto]
+    return first_at_or_after(log, max(times), upto) if times else None
+
+
+def _largest_time(log: PartitionLog, segment: Segment, upto: int) -> int:
+    """Of the records that count; only the first and the last segment can hold others, and have to be looked into."""
+    if log.log_start <= segment.base_offset and segment.next_offset <= upto:
+        return segment.max_timestamp
+    counting = (
+        _largest_time_of_batch(log, segment, position, header, upto)
+        for position, header in _batches(segment, 0)
+        if header.next_offset > log.log_start and header.base_offset < upto and not header.is_control
     )
-    if best is None:
-        return None
-    if upto < log.log_end or log.log_start > log.segments[0].base_offset:
-        return _max_by_scan(log, upto)
-    return first_at_or_after(log, best.max_timestamp, upto)
+    return max(counting, default=NO_TIMESTAMP)
 
 
-def _max_by_scan(log: PartitionLog, upto: int) -> OffsetAtTime | None:
-    """When some records do not count, the segments' own maxima do not either."""
-    largest = max(
-        (_largest_time(log, segment, position, header, upto) for segment, position, header in _within(log, upto)),
-        default=NO_TIMESTAMP,
-    )
-    return first_at_or_after(log, largest, upto) if largest != NO_TIMESTAMP else None
-
-
-def _within(log: PartitionLog, upto: int) -> Iterator[tuple[Segment, int, BatchHeader]]:
-    """The batches with any offset in [log start, upto)."""
-    for segment in log.segments:
-        for position, header in _batches(segment, 0):
-            if header.next_offset > log.log_start and header.base_offset < upto and not header.is_control:
-                yield segment, position, header
-
-
-def _largest_time(log: PartitionLog, segment: Segment, position: int, header: BatchHeader, upto: int) -> int:
-    """Of the records that count; only the first and the last batch can hold others."""
+def _largest_time_of_batch(log: PartitionLog, segment: Segment, position: int, header: BatchHeader, upto: int) -> int:
     if log.log_start <= header.base_offset and header.next_offset <= upto:
         return header.max_timestamp
     times = _times(segment, position, header, INLINE_RECORDS_MAX - header.record_count)
@@ -105,10 +92,15 @@ def _largest_time(log: PartitionLog, segment: Segment, position: int, header: Ba
 
 
 def _batches(segment: Segment, start: int) -> Iterator[tuple[int, BatchHeader]]:
+    """From the batch at `start` on, checked piece by piece: what is not asked for is not read for its sums."""
     if not segment.size:
         return
-    segment.verify(start, segment.size)
-    yield from headers(segment.handle.mapped(segment.size), start, segment.size)
+    checked = start
+    for position, header in headers(segment.handle.mapped(segment.size), start, segment.size):
+        if position >= checked:
+            checked = min(position + CHECK_STEP, segment.size)
+            segment.verify(position, checked)
+        yield position, header
 
 
 def _times(segment: Segment, position: int, header: BatchHeader, records_left: int) -> Iterator[tuple[int, int]]:

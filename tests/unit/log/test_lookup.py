@@ -6,6 +6,7 @@ import pytest
 from tests.unit.log.support import NOW, SMALL, Home, batch_of
 
 from lowwater.errors import StorageError
+from lowwater.log.config import LogConfig
 from lowwater.wire import compression
 
 
@@ -211,3 +212,14 @@ def test_epochs_of_deleted_records_are_forgotten() -> None:
     home.log().delete_before(2)
     assert home.log().end_offset_for_epoch(0) == (0, 2)
     assert home.log().epoch_at(2) == 1
+
+
+def test_a_lookup_reads_no_further_than_its_answer() -> None:
+    home = Home(LogConfig())
+    for number in range(100):
+        home.append(b"x" * 2000, times=[NOW + number])
+    log = home.restart()
+    home.damage("00000000000000000000.log", log.size_bytes * 99 // 100, b"\xff" * 61)
+    found = log.offset_for_time(NOW + 3, upto=log.log_end)
+    assert found is not None
+    assert found.offset == 3
