@@ -18,6 +18,8 @@ from typing import Any
 from tests.sim.batches import NO_PRODUCER, encode
 from tests.sim.world import low_ceilings, read_log
 
+from lowwater.errors import StorageError
+from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
 from lowwater.types import TopicPartition
@@ -30,6 +32,8 @@ from lowwater.wire.messages.produce import PartitionProduceData, ProduceRequest,
 
 CONFIG = {"log.segment.bytes": "2000", "log.index.interval.bytes": "200", "auto.create.topics.enable": "false"}
 STEPS = 60
+NEVER = 1 << 40
+FINAL_FAULTS = (FaultKind.EIO, FaultKind.SYNC)
 TIMEOUT_MS = 1000
 TOPICS = ("orders", "payments", "audit")
 ACKS_ALL = -1
@@ -69,13 +73,15 @@ class Notes:
 
 
 class Run:
-    """One seeded life of a broker; kills of its process are part of it."""
+    """One seeded life of a broker; kills of its process are part of it. With a fault its disk fails at some point."""
 
-    def __init__(self, seed: int) -> None:
+    def __init__(self, seed: int, fault: Fault | None = None) -> None:
         self.draw = random.Random(seed)
         self.disk = SimDisk()
-        self.broker = VirtualBroker(CONFIG, disk=self.disk, seed=seed)
+        self.faulty = FaultyDisk(self.disk, fault or Fault(FaultKind.EIO, NEVER))
+        self.broker = VirtualBroker(CONFIG, disk=self.faulty if fault else self.disk, seed=seed)
         self.notes = Notes()
+        self.ended = False
         self._alive: dict[str, Life] = {}
         self._values = 0
 
@@ -84,6 +90,8 @@ class Run:
         actions += [self.let_time_pass, self.restart]
         self.create()
         for _ in range(STEPS):
+            if self.ended:
+                break
             self.broker.offload.held = self.draw.random() < 0.6
             self.draw.choice(actions)()
             self.work_a_little()
@@ -128,8 +136,8 @@ class Run:
         life.deleting_at = self.disk.operations
 
         def answered(response: Any, at: int) -> None:
-            assert response.responses[0].error_code == 0, response
-            life.deleted_at = at
+            if response.responses[0].error_code == 0:
+                life.deleted_at = at
 
         self.ask(DeleteTopicsRequest(topic_names=[name], timeout_ms=TIMEOUT_MS), answered, 4)
 
@@ -199,11 +207,20 @@ class Run:
 
     def restart(self) -> None:
         """Half of the restarts are kills; whoever waits for an answer is never told."""
-        if self.draw.random() < 0.5:
-            self.disk.drop_process()
-        else:
-            self.broker.offload.release()
-            self.broker.stop()
+        self.broker.offload.release()
+        if self.faulty.struck and self.faulty.fault.kind in FINAL_FAULTS:
+            self.ended = True
+            return
+        try:
+            if self.draw.random() < 0.5:
+                self.broker.stop()
+            self._start()
+        except (StorageError, OSError):
+            self.faulty.heal()
+            self._start()
+
+    def _start(self) -> None:
+        self.disk.drop_process()
         self.broker.start()
 
     def _some_life(self) -> Life | None:
@@ -272,6 +289,24 @@ def _judge_records(broker: VirtualBroker, notes: Notes, state: CrashState) -> No
         found = stored[sent.partition].get(sent.offset)
         deletable = sent.offset < wishes.get(sent.partition, 0)
         assert found == sent.value or (found is None and deletable), f"{sent.partition} {sent.offset} reads {found!r}"
+
+
+def run_fault(seed: int, fault: Fault) -> tuple[bool, list[str]]:
+    """A run whose disk fails; whether it did, and which answers did not hold in the end."""
+    with low_ceilings():
+        try:
+            run = Run(seed, fault)
+        except (StorageError, OSError):
+            return True, []  # a broker that cannot start promises nothing
+        run.play()
+        final = run.disk.operations
+        broken = []
+        for state in [*run.disk.crash_states(final, subsets=4), CrashState(final, power_cut=False)]:
+            try:
+                _judge(run.disk.after(state), run.notes, state)
+            except Exception as error:
+                broken.append(f"seed {seed}, {fault}, {run.faulty.struck[:2]}, {state}: {error!r}")
+    return bool(run.faulty.struck), broken
 
 
 def run_seed(seed: int, *, points: int = 12, states: int = 3) -> tuple[int, int, list[str]]:

@@ -45,6 +45,24 @@ def overlapping_flushes(world: World) -> None:
     world.append(orders)
 
 
+def shared_syncs(world: World) -> None:
+    """Several logs flushed by one sync of the file system, some of their files closed meanwhile."""
+    orders = world.create("orders", replace(SMALL, segment_bytes=500))
+    other, third = world.add_partition(orders), world.create("payments")
+    for _ in range(3):
+        world.append(orders, size=300)
+        world.append(other, size=100)
+    world.append(third, 2, size=200)
+    world.flush_together([orders, other, third])
+    world.append(orders, size=300)
+    world.append(third)
+    world.kill()
+    world.append(other, size=400)
+    world.flush_together([orders, other, third])
+    world.append(third)
+    world.append(orders)
+
+
 def rolls(world: World) -> None:
     """Segments fill up and seal, flushed and not; timestamps out of order; a roll by age."""
     orders = world.create("orders", replace(SMALL, segment_bytes=1000, segment_ms=HOUR_MS))
@@ -212,6 +230,7 @@ SCRIPTS: dict[str, Callable[[World], None]] = {
     for script in (
         appends,
         overlapping_flushes,
+        shared_syncs,
         rolls,
         deletions,
         all_expired,

@@ -10,7 +10,7 @@ from tests.sim.batches import NO_PRODUCER, Batch, decode_all, encode
 from tests.sim.ledger import NEVER, PartitionLedger, Promised, Start
 
 from lowwater.errors import StorageError
-from lowwater.log import marks
+from lowwater.log import flush, marks
 from lowwater.log.compaction import execute
 from lowwater.log.config import LogConfig
 from lowwater.log.partition_log import FlushTicket, PartitionLog, run_tickets
@@ -185,6 +185,26 @@ class World:
     def flush(self, ledger: PartitionLedger) -> None:
         self.end_flush(ledger, self.begin_flush(ledger))
         assert self.log(ledger).flushed_end == self.log(ledger).log_end
+
+    def flush_together(self, ledgers: list[PartitionLedger]) -> None:
+        """Many logs share one sync of the whole file system."""
+        self.disk.can_sync_all = True
+        tickets = [(ledger, ticket) for ledger in ledgers if (ticket := self.begin_flush(ledger)) is not None]
+        usual, flush.SHARED_FROM = flush.SHARED_FROM, 2
+        try:
+            self.attempt(lambda: self._run_together(tickets))
+        finally:
+            flush.SHARED_FROM = usual
+        for ledger in ledgers:
+            self._note_durable(ledger, self.log(ledger).flushed_end)
+
+    def _run_together(self, tickets: list[tuple[PartitionLedger, FlushTicket]]) -> None:
+        errors = run_tickets(self.face, [ticket for _, ticket in tickets])
+        for (ledger, ticket), error in zip(tickets, errors, strict=True):
+            self.log(ledger).finish_flush(ticket, error)
+        for error in errors:
+            if error is not None:
+                raise error
 
     def _note_durable(self, ledger: PartitionLedger, end: int) -> None:
         for promise in ledger.promised:

@@ -170,7 +170,11 @@ class FaultyDisk:
             file.sync()
 
     def sync_all(self, path: str) -> bool:
-        return False
+        if self.strikes("sync", path):
+            if isinstance(self.inner, SimDisk):
+                self.inner.fail_sync_all()
+            raise self.error(path)
+        return self.inner.sync_all(path)
 
     def free_bytes(self, path: str) -> int:
         return self.inner.free_bytes(path)

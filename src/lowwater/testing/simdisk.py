@@ -151,6 +151,7 @@ class SimDisk:
         self.journal: list[Operation] = []
         self.open_files = 0
         self.cached = True
+        self.can_sync_all = False
         self.free = 1 << 40
         self._start = self.image.copy()
         self._base = (0, self.image.copy())
@@ -259,6 +260,10 @@ class SimDisk:
         assert isinstance(file, SimFile)
         self.perform(FailedSync(file.inode))
 
+    def fail_sync_all(self) -> None:
+        for inode in list(self.image.files):
+            self.perform(FailedSync(inode))
+
     def map(self, inode: int, size: int) -> memoryview:
         mapping = _Mapping(self.image.files[inode][:size])
         self._mappings.setdefault(inode, []).append(weakref.ref(mapping))
@@ -330,7 +335,13 @@ class SimDisk:
             file.sync()
 
     def sync_all(self, path: str) -> bool:
-        return False
+        if not self.can_sync_all:
+            return False
+        for inode in list(self.image.files):
+            self.perform(Sync(inode))
+        for inode in list(self.image.directories):
+            self.perform(SyncDirectory(inode))
+        return True
 
     def free_bytes(self, path: str) -> int:
         return self.free
