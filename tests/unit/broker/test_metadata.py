@@ -332,3 +332,10 @@ def test_unknown_topics_are_told_apart_from_illegal_names(node: Any) -> None:
         "nosuch": ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
         "r1": ErrorCode.NONE,
     }
+
+
+def test_a_topic_asked_over_and_over_is_kept_once(node: Any) -> None:
+    create(node, orders=1)
+    for times in (1, 2, 500):
+        assert len(node.ask(MetadataRequest(topics=by_name(*["orders"] * times))).topics) == 1
+    assert len(node.broker.topics.answers._answers) == 1

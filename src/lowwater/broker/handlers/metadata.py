@@ -7,6 +7,7 @@ v8-10 tell authorized operations of the cluster; v10 adds topic ids, by which v1
 from __future__ import annotations
 
 import logging
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from lowwater.broker.changes import Decision
@@ -41,17 +42,19 @@ def metadata(broker: Broker, request: MetadataRequest, context: RequestContext) 
         refused = [_refused(ErrorCode.INVALID_REQUEST, one.name or "", one.topic_id) for one in request.topics or []]
         return _response(broker, refused)
     asks_all = request.topics is None or (not request.topics and context.api_version < NULL_ASKS_ALL_SINCE)
+    # What is asked twice is answered once, and what is kept must not be longer than the answer it is kept for.
+    asked = {} if asks_all else {(one.topic_id, one.name): one for one in request.topics or ()}
     key = (
         context.api_version,
         broker.advertised,
-        None if asks_all else tuple((one.topic_id, one.name) for one in request.topics or ()),
+        None if asks_all else tuple(asked),
         request.include_topic_authorized_operations,
         request.include_cluster_authorized_operations,
     )
     cached = broker.topics.answers.get(key)
     if cached is not None:
         return cached
-    response = _response(broker, _topics(broker, request, asks_all=asks_all))
+    response = _response(broker, _topics(broker, request, None if asks_all else asked.values()))
     if request.include_cluster_authorized_operations:
         response.cluster_authorized_operations = ON_CLUSTER
     if any(topic.error_code for topic in response.topics):
@@ -64,13 +67,15 @@ def _names_ids_too_early(request: MetadataRequest, version: int) -> bool:
     return version < IDS_SINCE and any(one.name is None or one.topic_id != ZERO_UUID for one in request.topics or ())
 
 
-def _topics(broker: Broker, request: MetadataRequest, *, asks_all: bool) -> list[MetadataResponseTopic]:
+def _topics(
+    broker: Broker, request: MetadataRequest, asked: Iterable[MetadataRequestTopic] | None
+) -> list[MetadataResponseTopic]:
+    """Those asked for, or all."""
     operations = ON_TOPICS if request.include_topic_authorized_operations else NOT_ASKED
-    if asks_all:
+    if asked is None:
         return [_found(broker, topic, operations) for topic in sorted(broker.topics, key=lambda topic: topic.name)]
-    once = {(one.topic_id, one.name): one for one in request.topics or ()}
     create = request.allow_auto_topic_creation and broker.config.bool("auto.create.topics.enable")
-    return [_answer(broker, one, operations, create=create) for one in once.values()]
+    return [_answer(broker, one, operations, create=create) for one in asked]
 
 
 def _response(broker: Broker, topics: list[MetadataResponseTopic]) -> MetadataResponse:
