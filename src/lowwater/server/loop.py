@@ -65,7 +65,12 @@ class PoolOffload:
                 self._end_process()
             done(result, error)
 
-        self._watch(self._heavy_pool.submit(work, argument), heavy_done)
+        try:
+            future = self._heavy_pool.submit(work, argument)
+        except (OSError, RuntimeError) as error:  # no process can be started now
+            future = Future()
+            future.set_exception(error)
+        self._watch(future, heavy_done)
 
     def _watch(self, future: Future[T], done: Callable[[T | None, BaseException | None], None]) -> None:
         self._unfinished += 1
@@ -73,9 +78,11 @@ class PoolOffload:
 
         def deliver(result: T | None, error: BaseException | None) -> None:
             self._unfinished -= 1
-            done(result, error)
-            if not self._unfinished:
-                self._idle.set()
+            try:
+                done(result, error)
+            finally:
+                if not self._unfinished:
+                    self._idle.set()
 
         def finished(future: Future[T]) -> None:
             error = future.exception()

@@ -1,0 +1,55 @@
+"""Work off the loop, when it or what follows it goes wrong."""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+from typing import Any
+
+import pytest
+
+from lowwater.server import loop
+from lowwater.server.loop import PoolOffload
+
+
+def test_a_callback_that_fails_does_not_keep_the_broker_from_stopping() -> None:
+    async def stop() -> list[str]:
+        running = asyncio.get_running_loop()
+        complaints: list[str] = []
+        running.set_exception_handler(lambda _, context: complaints.append(str(context["exception"])))
+        offload = PoolOffload(running)
+
+        def done(result: bool | None, error: BaseException | None) -> None:
+            raise AssertionError("a bug")
+
+        gate = threading.Event()
+        offload.submit(lambda: gate.wait(10), done)
+        running.call_soon(lambda: running.call_soon(gate.set))  # once somebody waits
+        await asyncio.wait_for(offload.drained(), 10)
+        offload.close()
+        return complaints
+
+    assert asyncio.run(stop()) == ["a bug"]
+
+
+class NoProcesses:
+    def submit(self, *_: Any) -> Any:
+        raise OSError("too many processes")
+
+    def shutdown(self, *, wait: bool) -> None:
+        pass
+
+
+def test_a_process_that_cannot_be_started_fails_the_work_and_nothing_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(loop, "_new_process_pool", NoProcesses)
+
+    async def work() -> list[BaseException | None]:
+        errors: list[BaseException | None] = []
+        offload = PoolOffload(asyncio.get_running_loop(), processes=True)
+        offload.submit_heavy(str, 1, lambda _, error: errors.append(error))
+        await asyncio.wait_for(offload.drained(), 10)
+        offload.close()
+        return errors
+
+    [error] = asyncio.run(work())
+    assert "too many processes" in str(error)
