@@ -17,8 +17,9 @@ CLEAN_KIND = b"LWM1"
 _FILE = struct.Struct(">16sII")
 _KEY = struct.Struct(">16siI")
 _LOG = struct.Struct(">qqqqqIIIB")
-_SEGMENT = struct.Struct(">qqqqqqqqB")
+_SEGMENT = struct.Struct(">qqqqqqqqBq")
 _EPOCH = struct.Struct(">iq")
+_NO_SUM = -1
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,6 +28,17 @@ class SegmentEntry:
     created_ms: int
     facts: SegmentFacts
     is_sealed: bool
+    whole_sum: int | None  # instead of an index, of a small segment
+
+    def encode(self) -> bytes:
+        whole_sum = _NO_SUM if self.whole_sum is None else self.whole_sum
+        return _SEGMENT.pack(self.base_offset, self.created_ms, *self.facts, self.is_sealed, whole_sum)
+
+    @classmethod
+    def decode(cls, fields: tuple[int, ...]) -> SegmentEntry:
+        base_offset, created_ms, *facts, is_sealed, whole_sum = fields
+        known_sum = None if whole_sum == _NO_SUM else whole_sum
+        return cls(base_offset, created_ms, SegmentFacts(*facts), bool(is_sealed), known_sum)
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +68,7 @@ class LogEntry:
                 self.producers is not None,
             )
         ]
-        parts += [_SEGMENT.pack(one.base_offset, one.created_ms, *one.facts, one.is_sealed) for one in self.segments]
+        parts += [one.encode() for one in self.segments]
         parts += [_EPOCH.pack(*one) for one in self.epochs]
         parts.append(self.producers or b"")
         return b"".join(parts)
@@ -74,7 +86,7 @@ class LogEntry:
             log_end,
             flushed_end,
             resume_at,
-            [_segment(fields) for fields in _SEGMENT.iter_unpack(data[position:middle])],
+            [SegmentEntry.decode(fields) for fields in _SEGMENT.iter_unpack(data[position:middle])],
             [(epoch, start) for epoch, start in _EPOCH.iter_unpack(data[middle:end])],
             clean_until,
             data[end : end + producers] if has_producers else None,
@@ -82,11 +94,6 @@ class LogEntry:
 
 
 EMPTY_ENTRY = LogEntry(0, 0, 0, 0, [], [], 0, None)
-
-
-def _segment(fields: tuple[int, ...]) -> SegmentEntry:
-    base_offset, created_ms, *facts, is_sealed = fields
-    return SegmentEntry(base_offset, created_ms, SegmentFacts(*facts), bool(is_sealed))
 
 
 @dataclass(frozen=True, slots=True)

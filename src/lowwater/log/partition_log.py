@@ -490,7 +490,10 @@ class PartitionLog:
             self.log_end,
             min(self.flushed_end, self.log_end),
             self._resume_at,
-            [SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed) for one in self.segments],
+            [
+                SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed, one.whole_sum)
+                for one in self.segments
+            ],
             list(self._epochs),
             self.clean_until,
             self.producer_state.encode() if all_durable else None,

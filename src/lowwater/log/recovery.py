@@ -22,7 +22,7 @@ from lowwater.log.marks import LogKey
 from lowwater.log.producers import Producers
 from lowwater.log.quarantine import Quarantine, has_batches
 from lowwater.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
-from lowwater.log.sidecar import SegmentFacts, durable_facts
+from lowwater.log.sidecar import durable_facts
 from lowwater.log.snapshots import read_snapshot, replay, snapshot_offsets, snapshot_path
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
@@ -67,6 +67,7 @@ class Recovery:
         self._entry = situation.entry
         self._quarantine = Quarantine(shared.disk, situation.directory)
         self._epochs = LeaderEpochs(situation.entry.epochs)
+        self._known = {one.base_offset: one for one in situation.entry.segments}
         self._epoch_starts = {start for _, start in situation.entry.epochs}
         log_start = max(shared.marks.log_start_of(situation.key), situation.entry.log_start)
         self._state = LogState(log_start=log_start)
@@ -115,21 +116,19 @@ class Recovery:
 
     def _believe(self, segment: Segment, size: int) -> bool:
         """Take a segment unseen: it was durable, at the checkpoint or by compaction, and is as long as it was."""
-        facts = self._durable_facts(segment)
-        if facts is None or facts.size != size:
-            return False
-        segment.take(facts)
+        known = self._known.get(segment.base_offset)
+        if known is not None and known.facts.next_offset <= self._entry.flushed_end and known.facts.size == size:
+            segment.take(known.facts, known.whole_sum)
+            segment.created_ms = known.created_ms
+        else:
+            facts = durable_facts(self._disk, segment_path(self._directory, segment.base_offset, ""))
+            if facts is None or facts.size != size:
+                return False
+            segment.take(facts)
         self._expect(segment.base_offset)
         self._end = segment.next_offset
         self._last_epoch = max(self._last_epoch, self._epochs.epoch_at(segment.next_offset - 1))
         return True
-
-    def _durable_facts(self, segment: Segment) -> SegmentFacts | None:
-        for known in self._entry.segments:
-            if known.base_offset == segment.base_offset and known.facts.next_offset <= self._entry.flushed_end:
-                segment.created_ms = known.created_ms
-                return known.facts
-        return durable_facts(self._disk, segment_path(self._directory, segment.base_offset, ""))
 
     def _scan(self, segment: Segment, size: int, following: int | None) -> Damage | None:
         """Walk over the batches up to the first bad one."""

@@ -47,6 +47,7 @@ class Segment(Tally):
         "_handle",
         "_hot_from",
         "_is_index_saved",
+        "_whole_sum",
         "created_ms",
         "directory",
         "is_sealed",
@@ -59,6 +60,7 @@ class Segment(Tally):
         self._allocated = 0
         self._hot_from = 0
         self._is_index_saved = False
+        self._whole_sum: int | None = None
         self.directory = directory
         self.is_sealed = False
         self.created_ms = created_ms
@@ -96,7 +98,11 @@ class Segment(Tally):
     @property
     def index(self) -> SegmentIndex:
         """Loaded from the files beside the log, or rebuilt from the log."""
-        if self._index is None:
+        if self._index is None and self._whole_sum is not None:
+            self._index = SegmentIndex()
+            self._index.chain, self._index.unindexed_bytes = self._whole_sum, self.size
+            self._index.doubt_everything()
+        elif self._index is None:
             sidecar = read_sidecar(self._files.disk, self._stem)
             if sidecar is not None and sidecar.facts.size == self.size:
                 self._index = sidecar.index
@@ -110,8 +116,16 @@ class Segment(Tally):
     def _stem(self) -> str:
         return segment_path(self.directory, self.base_offset, "")
 
-    def take(self, facts: SegmentFacts) -> None:
+    @property
+    def whole_sum(self) -> int | None:
+        """For a segment too small for an index: the checksum of all its batch headers, which stands in for it."""
+        if self._index is None:
+            return self._whole_sum
+        return self._index.chain if self._index.is_empty else None
+
+    def take(self, facts: SegmentFacts, whole_sum: int | None = None) -> None:
         super().take(facts)
+        self._whole_sum = whole_sum
         self._hot_from = self.size
 
     # -- writing
@@ -249,7 +263,7 @@ class Segment(Tally):
 
     def save_index(self) -> None:
         """Leave the index on disk for the next start, if it is not there; an error leaves none, which is no loss."""
-        if self._index is None or self._is_index_saved:
+        if self._index is None or self._index.is_empty or self._is_index_saved:
             return
         write_sidecar(self._files.disk, self._stem, self.base_offset, self.facts, self._index, is_durable=False)
         self._is_index_saved = True

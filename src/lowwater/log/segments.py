@@ -77,15 +77,24 @@ class Segments:
 
     def _roll(self, base_offset: int, now_ms: int) -> Segment:
         """Begin a new segment; the old one is sealed, and synced with the next flush."""
-        directory = self.directory
-        if not self.all and not self._shared.disk.exists(directory):
-            self._shared.disk.mkdir(self._topic_directory)
-            self._shared.disk.mkdir(directory)
-        segment = Segment.create(self._shared.files, directory, base_offset, now_ms)
+        try:
+            segment = Segment.create(self._shared.files, self.directory, base_offset, now_ms)
+        except FileNotFoundError:
+            if self.all:
+                raise
+            self._make_directory()
+            segment = Segment.create(self._shared.files, self.directory, base_offset, now_ms)
         self.seal_active()
         self.all.append(segment)
         self._unflushed.note_names()
         return segment
+
+    def _make_directory(self) -> None:
+        try:
+            self._shared.disk.mkdir(self.directory)
+        except FileNotFoundError:
+            self._shared.disk.mkdir(self._topic_directory)
+            self._shared.disk.mkdir(self.directory)
 
     def seal_active(self) -> None:
         """The next batch begins a new segment."""

@@ -6,7 +6,6 @@ None of them is synced and none is needed: what is missing or damaged is rebuilt
 from __future__ import annotations
 
 import struct
-from array import array
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -54,8 +53,9 @@ def write_sidecar(
     """`stem` is the path without its suffix."""
     offset_file = index.offset_file()
     time_file = index.time_file(facts.max_timestamp, facts.max_timestamp_offset - base_offset)
-    counts = (crc32c(offset_file), crc32c(time_file), index.chain, index.unindexed_bytes, len(index.sums))
-    sums = _SUMS.pack(*facts, is_durable, *counts) + index.sums.tobytes()
+    interval_sums = index.entries.sums
+    counts = (crc32c(offset_file), crc32c(time_file), index.chain, index.unindexed_bytes, len(interval_sums))
+    sums = _SUMS.pack(*facts, is_durable, *counts) + interval_sums.tobytes()
     for suffix, content in zip(SIDECAR_SUFFIXES, (offset_file, time_file, sealed(SUMS_KIND, sums)), strict=True):
         _write(disk, stem + suffix, content, sync=sync)
 
@@ -72,11 +72,10 @@ def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
         return None
     if crc32c(offset_file) != offset_crc or crc32c(time_file) != time_crc or len(offset_file) != 8 * count:
         return None
-    index = SegmentIndex.from_files(offset_file, time_file)
-    index.sums = array("I", sums[_SUMS.size :])
+    index = SegmentIndex.from_files(offset_file, time_file, sums[_SUMS.size :])
     index.chain = chain
     index.unindexed_bytes = unindexed_bytes
-    index.unverified = bytearray(b"\x01" * (count + 1))
+    index.doubt_everything()
     return Sidecar(SegmentFacts(*facts), bool(is_durable), index)
 
 

@@ -48,8 +48,8 @@ class Tally:
             self.max_timestamp = max_timestamp
             self.max_timestamp_offset = last_offset
         if index.unindexed_bytes > interval:
-            index.add_entry(last_offset - self.base_offset, position)
-            index.add_time(self.max_timestamp, self.max_timestamp_offset - self.base_offset)
+            latest_offset = self.max_timestamp_offset - self.base_offset
+            index.add_entry(last_offset - self.base_offset, position, self.max_timestamp, latest_offset)
         if not position:
             self.first_timestamp = max_timestamp
         index.note_batch(prefix, last_offset - self.base_offset, position, size)

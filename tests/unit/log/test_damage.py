@@ -21,6 +21,7 @@ from lowwater.testing.simdisk import SimDisk
 from lowwater.wire.records import BatchHeader, crc_ok
 
 CONFIG = LogConfig(segment_bytes=330, index_interval_bytes=64)
+WITHOUT_INDEX = LogConfig(segment_bytes=330)
 EPOCH = slice(12, 16)  # outside the CRC: see `_comparable`
 
 
@@ -31,10 +32,11 @@ class Written(NamedTuple):
     batches: dict[int, bytes]
     log_start: int
     log_end: int
+    config: LogConfig
 
 
-def write(*, clean: bool) -> Written:
-    home = Home(config=CONFIG)
+def write(*, clean: bool, config: LogConfig = CONFIG) -> Written:
+    home = Home(config=config)
     for number in range(3):
         home.append(b"%d" % number * 20, producer_id=7, producer_epoch=0, base_sequence=number)
     home.restart()
@@ -48,7 +50,7 @@ def write(*, clean: bool) -> Written:
         home.store.close(NOW)
     else:
         home.store.abandon()
-    return Written(home.disk.image, batches, log.log_start, log.log_end)
+    return Written(home.disk.image, batches, log.log_start, log.log_end, config)
 
 
 def _read(log: PartitionLog) -> Iterator[bytes]:
@@ -86,7 +88,7 @@ def damaged(written: Written, path: str) -> Iterator[Home]:
     for content in mutations(bytes(written.image.files[inode])):
         image = written.image.copy()
         image.files[inode] = bytearray(content)
-        yield Home(config=CONFIG, disk=SimDisk(image), start=False)
+        yield Home(config=written.config, disk=SimDisk(image), start=False)
 
 
 def _inode(image: Image, path: str) -> int:
@@ -109,10 +111,13 @@ def _comparable(batch: bytes, *, clean: bool) -> bytes:
     return bytes(masked)
 
 
+@pytest.mark.parametrize("config", [CONFIG, WITHOUT_INDEX], ids=["indexed", "too small for an index"])
 @pytest.mark.parametrize("clean", [True, False])
-def test_damage_in_the_log_is_never_read_as_data(clean: bool, caplog: pytest.LogCaptureFixture) -> None:
+def test_damage_in_the_log_is_never_read_as_data(
+    clean: bool, config: LogConfig, caplog: pytest.LogCaptureFixture
+) -> None:
     caplog.set_level(logging.CRITICAL)
-    written = write(clean=clean)
+    written = write(clean=clean, config=config)
     tried = 0
     expected = {offset: _comparable(batch, clean=clean) for offset, batch in written.batches.items()}
     for path in files(written, ".log"):
