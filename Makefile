@@ -38,7 +38,8 @@ peers: $(READY)        ## Apache Kafka, kafkajs and kcat for tests and bench
 	$(PY) peers/bring.py
 
 docs: $(READY)         ## write the generated pages again
-	$(PY) -m lowwater.config.pages
+	$(PY) -m lowwater.config.reference > docs/configuration.md
+	$(PY) -m lowwater.cli.reference > docs/cli.md
 
 mutants: $(READY)      ## break one rule at a time; the tests must notice
 	$(PY) -m tests.crash.mutants $(ARGS)

@@ -28,8 +28,6 @@ class LogConfig:
     min_cleanable_dirty_ratio: float = 0.5
     min_compaction_lag_ms: int = 0
     max_compaction_lag_ms: int = FOREVER
-    file_delete_delay_ms: int = 60_000
-    preallocate: bool = True
     producer_expiration_ms: int = DAY_MS
 
     @property
