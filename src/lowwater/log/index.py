@@ -126,8 +126,13 @@ class SegmentIndex:
                 yield number, begin, positions[number] if number < len(positions) else -1
 
     def sum_of(self, number: int) -> int:
-        sums = self.entries.sums
-        return sums[number] if number < len(sums) else self.chain
+        """Of an interval that has ended."""
+        return self.entries.sums[number]
+
+    @property
+    def last_interval(self) -> tuple[int, int]:
+        """(number, sum so far) of the one that still grows."""
+        return len(self.entries.sums), self.chain
 
     def doubt_everything(self) -> None:
         """The segment was read from disk: each interval is checked when it is first used."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import NamedTuple
 
 from lowwater.errors import StorageError
 from lowwater.log.batches import (
@@ -197,7 +198,8 @@ class Segment(Tally):
 
     def _cold(self, offset: int, begin: int, max_bytes: int, end: int, min_one: bool) -> Slice:
         """The same view of the file, after its pages were read elsewhere: readers that are slow cost no memory."""
-        disk, path, view = self._files.disk, self.path, self.handle.mapped(self.size)
+        disk, path, content = self._files.disk, self.path, self._content()
+        view = content.view
 
         def load() -> list[Buffer]:
             try:
@@ -207,23 +209,32 @@ class Segment(Tally):
                     start = find_offset(view, begin, end, offset)
                     stop = self._stop(view, start, max_bytes, end, min_one)
                     _bring_in(file, max(start, begin + max_bytes), stop)
-                self.verify(begin, stop, view)
+                self._compare(content, begin, stop)
             except (OSError, DamagedBatchError) as error:
                 raise StorageError(f"{path} cannot be read: {error}") from error
             return [view[start:stop]] if stop > start else []
 
         return Slice([], max(1, min(max_bytes, end - begin)), load)
 
-    def verify(self, start: int, end: int, view: memoryview | None = None) -> None:
+    def verify(self, start: int, end: int) -> None:
         """Compare what [start, end) touches with the sums of its intervals, once; StorageError on damage."""
+        if self.index.unverified is not None:
+            self._compare(self._content(), start, end)
+
+    def _content(self) -> _Content:
+        return _Content(self.handle.mapped(self.size), self.size, *self.index.last_interval)
+
+    def _compare(self, content: _Content, start: int, end: int) -> None:
+        """The same with what was there a while ago; for any thread."""
         index = self.index
         if index.unverified is None:
             return
-        content = self.handle.mapped(self.size) if view is None else view
         for number, begin, stop in index.unverified_intervals(start, end):
-            stop = stop if stop >= 0 else self.size
+            # The last interval may have grown, or ended, since.
+            is_last = number == content.last
+            stop, expected = (content.size, content.last_sum) if is_last else (stop, index.sum_of(number))
             try:
-                good = prefixes_sum(content, begin, stop) == index.sum_of(number)
+                good = prefixes_sum(content.view, begin, stop) == expected
             except DamagedBatchError:
                 good = False
             if not good:
@@ -280,6 +291,15 @@ class Segment(Tally):
         for suffix in SEGMENT_SUFFIXES:
             with contextlib.suppress(FileNotFoundError):
                 self._files.disk.unlink(self._stem + suffix)
+
+
+class _Content(NamedTuple):
+    """A segment at one moment: appends go on while another thread reads."""
+
+    view: memoryview
+    size: int
+    last: int  # the number of its last interval
+    last_sum: int
 
 
 class ShortFileError(StorageError):

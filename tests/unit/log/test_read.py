@@ -6,6 +6,8 @@ import pytest
 from tests.unit.log.support import NOW, SMALL, Home, batch_of, batches_in, read_all, read_bytes
 
 from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.log.config import LogConfig
+from lowwater.testing.simdisk import SimFile
 from lowwater.wire.records import BatchHeader
 
 LARGE = 200_000
@@ -183,3 +185,20 @@ def test_sizes_are_counted() -> None:
     before = log.size_bytes
     log.append(batch, NOW)
     assert log.size_bytes == before + len(batch)
+
+
+@pytest.mark.parametrize("interval", [256, 4096])
+def test_appends_between_a_cold_read_and_its_bytes_are_no_damage(
+    monkeypatch: pytest.MonkeyPatch, interval: int
+) -> None:
+    home = Home(LogConfig(index_interval_bytes=interval))
+    for _ in range(20):
+        home.append(b"x" * 100)
+    log = home.restart()
+    monkeypatch.setattr(SimFile, "is_cached", lambda *_: False)
+    part = log.read(18, 1 << 20, upto=log.log_end, min_one=True)
+    assert not part.cached
+    for _ in range(5):
+        home.append(b"y" * 100)
+    part.warm()
+    assert [BatchHeader.parse(one).base_offset for one in batches_in(bytes(part.buffers[0]))] == [18, 19]
