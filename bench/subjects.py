@@ -22,6 +22,7 @@ from bench import connection
 
 ROOT = Path(__file__).resolve().parent.parent
 STOP_TIMEOUT_S = 60
+LOG_LINES_SHOWN = 40
 
 # Deleted topics must not linger as dirty pages into the next round; everything else is Kafka's default.
 KAFKA_SETTINGS = {"log.segment.delete.delay.ms": "1000", "num.partitions": "4", "group.share.enable": "false"}
@@ -44,6 +45,7 @@ class Child:
         self._command = command
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
+        self._log = tempfile.TemporaryFile("w+", errors="replace")
 
     @property
     def pid(self) -> int:
@@ -53,12 +55,17 @@ class Child:
     def start(self) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
         self.process = processes.start(
-            self._command, stdout=subprocess.PIPE, text=True, env=environment, cwd=tempfile.gettempdir()
+            self._command,
+            stdout=subprocess.PIPE,
+            stderr=self._log,
+            text=True,
+            env=environment,
+            cwd=tempfile.gettempdir(),
         )
         assert self.process.stdout is not None
         line = self.process.stdout.readline()
         if "kafka=" not in line:
-            raise RuntimeError(f"{' '.join(self._command)} printed {line!r} instead of its port")
+            raise RuntimeError(f"{' '.join(self._command)} printed {line!r} instead of its port\n{self._complaints()}")
         self.port = int(line.split("kafka=")[1].split()[0].rpartition(":")[2])
 
     def terminate(self) -> None:
@@ -75,6 +82,11 @@ class Child:
             processes.kill_group(self.process)
             self.process = None
 
+    def _complaints(self) -> str:
+        """The last of what it logged."""
+        self._log.seek(0)
+        return "".join(self._log.readlines()[-LOG_LINES_SHOWN:])
+
 
 class LowwaterBroker(Child):
     """`lowwater broker` on a directory of its own, which goes with `discard`."""
@@ -88,6 +100,8 @@ class LowwaterBroker(Child):
 
     def discard(self) -> None:
         self.kill()
+        if "ERROR" in (complaints := self._complaints()):
+            print(f"the broker logged errors; the last lines:\n{complaints}", file=sys.stderr)
         shutil.rmtree(self.data_dir, ignore_errors=True)
 
 
