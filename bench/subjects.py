@@ -45,7 +45,7 @@ class Child:
         self._command = command
         self.port = 0
         self.process: subprocess.Popen[str] | None = None
-        self._log = tempfile.TemporaryFile("w+", errors="replace")
+        self._log = tempfile.TemporaryFile("w+", errors="replace")  # noqa: SIM115  (lives as long as the broker)
 
     @property
     def pid(self) -> int:
