@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from lowwater.log.atomic_file import read_sealed, replace_file, sealed
 from lowwater.log.marks import LogKey
+from lowwater.log.segment import Segment
 from lowwater.log.sidecar import SegmentFacts
 from lowwater.ports import Disk
 
@@ -30,6 +31,10 @@ class SegmentEntry:
     is_sealed: bool
     whole_sum: int | None  # instead of an index, of a small segment
 
+    @classmethod
+    def of(cls, segment: Segment) -> SegmentEntry:
+        return cls(segment.base_offset, segment.created_ms, segment.facts, segment.is_sealed, segment.whole_sum)
+
     def encode(self) -> bytes:
         whole_sum = _NO_SUM if self.whole_sum is None else self.whole_sum
         return _SEGMENT.pack(self.base_offset, self.created_ms, *self.facts, self.is_sealed, whole_sum)
@@ -49,9 +54,9 @@ class LogEntry:
     log_end: int
     flushed_end: int
     resume_at: int
+    clean_until: int
     segments: list[SegmentEntry]
     epochs: list[tuple[int, int]]
-    clean_until: int
     producers: bytes | None
 
     def encode(self) -> bytes:
@@ -86,14 +91,14 @@ class LogEntry:
             log_end,
             flushed_end,
             resume_at,
+            clean_until,
             [SegmentEntry.decode(fields) for fields in _SEGMENT.iter_unpack(data[position:middle])],
             [(epoch, start) for epoch, start in _EPOCH.iter_unpack(data[middle:end])],
-            clean_until,
             data[end : end + producers] if has_producers else None,
         )
 
 
-EMPTY_ENTRY = LogEntry(0, 0, 0, 0, [], [], 0, None)
+EMPTY_ENTRY = LogEntry(0, 0, 0, 0, 0, [], [], None)
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,6 +14,7 @@ from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.log import compaction_plan, lookup, retention
 from lowwater.log.admission import admit
 from lowwater.log.atomic_file import is_disk_full
+from lowwater.log.availability import Availability
 from lowwater.log.batches import DamagedBatchError
 from lowwater.log.checkpoint import LogEntry, SegmentEntry
 from lowwater.log.compaction import CompactionPlan, CompactionResult
@@ -46,19 +47,19 @@ class Appended(NamedTuple):
     duplicate: bool
 
 
-class PartitionLog:
+class PartitionLog(Availability):
     """Offsets in [log_start, log_end) are readable; the next batch gets `next_offset`."""
 
     __slots__ = (
         "_ceiling",
         "_compacting",
         "_compactions",
+        "_entry",
         "_epochs",
         "_load",
         "_producers",
         "_raise_at",
         "_resume_at",
-        "_retry",
         "_segments",
         "_shared",
         "_stored",
@@ -69,9 +70,7 @@ class PartitionLog:
         "leader_epoch",
         "log_end",
         "log_start",
-        "offline",
         "size_bytes",
-        "topic_partition",
     )
 
     def __init__(
@@ -83,12 +82,11 @@ class PartitionLog:
         config: LogConfig,
         leader_epoch: int,
     ) -> None:
+        super().__init__(topic_partition)
         self._shared = shared
-        self.topic_partition = topic_partition
         self.key = key
         self.config = config
         self.leader_epoch = leader_epoch
-        self.offline: str | None = None
         self.log_start = self.log_end = self.flushed_end = self.size_bytes = 0
         self._resume_at = 0
         self._load: Callable[[PartitionLog, LogEntry], LogState] | None = None
@@ -99,7 +97,7 @@ class PartitionLog:
         self.clean_until = 0
         self._compacting = False
         self._compactions = 0
-        self._retry: Callable[[], None] | None = None
+        self._entry: tuple[tuple[int, ...], bytes] | None = None
         self.set_ceiling(shared.marks.ceiling_of(key))
 
     # -- opening
@@ -127,7 +125,7 @@ class PartitionLog:
     def open_recovered(self, stored: bytes | None, recover: Callable[[], LogState]) -> None:
         """Recover now. A log for which that fails is offline; `stored` is what the checkpoint goes on to say of it."""
         self._stored = stored
-        self._attempt("recovery failed", lambda: self.open_with(recover()))
+        self.attempt("recovery failed", lambda: self.open_with(recover()))
 
     @property
     def is_loaded(self) -> bool:
@@ -176,43 +174,12 @@ class PartitionLog:
         self._ceiling = ceiling
         self._raise_at = raise_point(ceiling)
 
-    def failure(self) -> StorageError | None:
-        """Why this log is offline, or None. What only lacked room is tried again."""
-        if self._retry is not None:
-            self._retry()
-        if self.offline is None:
-            return None
-        return StorageError(f"{self.topic_partition} is offline: {self.offline}", retriable=self._retry is not None)
-
-    def go_offline(self, why: str) -> StorageError:
-        """Serve nothing more before the next start."""
-        if why != self.offline:
-            logger.error("%s goes offline: %s", self.topic_partition, why)
-        self.offline = why
-        return StorageError(f"{self.topic_partition} is offline: {why}")
-
-    def _check_online(self) -> None:
-        failure = self.failure()
-        if failure is not None:
-            raise failure
-
-    def _attempt(self, what: str, action: Callable[[], None]) -> None:
-        """Do something without which the log is of no use; if the disk is full, again with every use."""
-        try:
-            action()
-        except (OSError, StorageError) as error:
-            may_pass = is_disk_full(error) if isinstance(error, OSError) else error.retriable
-            self._retry = (lambda: self._attempt(what, action)) if may_pass else None
-            self.go_offline(f"{what}: {error}")
-        else:
-            self._retry = self.offline = None
-
     # -- appending
 
     def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool = True) -> Appended:
         """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error."""
         if self.offline is not None:
-            self._check_online()
+            self.check_online()
         config = self.config
         header = admit(batch, config, now_ms, zstd_allowed=zstd_allowed)
         if self._load is not None:
@@ -288,7 +255,7 @@ class PartitionLog:
     def read(self, offset: int, max_bytes: int, *, upto: int, min_one: bool) -> Slice:
         """Stored bytes from the batch that holds `offset` on, whole batches before offset `upto`."""
         if self.offline is not None:
-            self._check_online()
+            self.check_online()
         # Offsets up to the resume point may have been seen before a power cut: they wait, they are not refused.
         if not self.log_start <= offset <= max(self.log_end, self._resume_at):
             raise self._out_of_range(offset)
@@ -327,7 +294,7 @@ class PartitionLog:
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
         """Whatever goes wrong with the files is a StorageError."""
-        self._check_online()
+        self.check_online()
         try:
             yield
         except (OSError, DamagedBatchError) as error:
@@ -335,22 +302,22 @@ class PartitionLog:
 
     def segment_offsets(self, timestamp: int, max_count: int, now_ms: int) -> list[int]:
         """What the old simple consumer asks for (ListOffsets v0): segment starts, the latest first."""
-        self._check_online()
+        self.check_online()
         return lookup.segment_offsets(self, timestamp, max_count, now_ms)
 
     def end_offset_for_epoch(self, epoch: int) -> tuple[int, int]:
         """(the largest epoch up to `epoch`, its end offset), or (-1, -1)."""
-        self._check_online()
+        self.check_online()
         return self.epochs.end_offset(epoch, self.leader_epoch, self.next_offset, self.log_end)
 
     def epoch_at(self, offset: int) -> int:
         """The leader epoch of `offset`; -1 when nothing was written yet."""
-        self._check_online()
+        self.check_online()
         return self.epochs.epoch_at(offset)
 
     def producers(self) -> list[tuple[int, Producer]]:
         """(producer id, state) of everyone remembered."""
-        self._check_online()
+        self.check_online()
         self.touch()
         return list(self._producers.items()) if self._producers is not None else []
 
@@ -381,7 +348,7 @@ class PartitionLog:
             return
         [error] = run_tickets(self._shared.disk, [ticket])
         self.finish_flush(ticket, error)
-        self._check_online()
+        self.check_online()
 
     # -- housekeeping
 
@@ -407,7 +374,7 @@ class PartitionLog:
 
     def delete_before(self, offset: int) -> int:
         """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
-        self._check_online()
+        self.check_online()
         target = self.log_end if offset == -1 else offset
         if not 0 <= target <= self.log_end:
             raise self._out_of_range(offset)
@@ -470,7 +437,7 @@ class PartitionLog:
             logger.error("%s was not compacted: %s", self.topic_partition, result.error)
             self._compacting = not result.retriable  # damaged: not tried again before the next start
         elif self.offline is None:
-            self._attempt("compacted segments could not be put in place", lambda: self._take_compacted(result))
+            self.attempt("compacted segments could not be put in place", lambda: self._take_compacted(result))
 
     def _take_compacted(self, result: CompactionResult) -> None:
         self._segments.exchange(result)
@@ -481,23 +448,23 @@ class PartitionLog:
     # -- closing
 
     def entry(self) -> bytes:
-        """This log as the checkpoint keeps it."""
+        """This log as the checkpoint keeps it; remembered, since most logs do not change between two checkpoints."""
         if self._stored is not None:
             return self._stored
         all_durable = self.flushed_end >= self.log_end and self.offline is None
-        return LogEntry(
-            self.log_start,
-            self.log_end,
-            min(self.flushed_end, self.log_end),
-            self._resume_at,
-            [
-                SegmentEntry(one.base_offset, one.created_ms, one.facts, one.is_sealed, one.whole_sum)
-                for one in self.segments
-            ],
-            list(self._epochs),
-            self.clean_until,
-            self.producer_state.encode() if all_durable else None,
-        ).encode()
+        flushed_end = min(self.flushed_end, self.log_end)
+        ends = (self.log_start, self.log_end, flushed_end, self._resume_at, self.clean_until)
+        state = (*ends, self.size_bytes, len(self.segments), len(self.producer_state), self._is_sealed, all_durable)
+        if self._entry is None or self._entry[0] != state:
+            segments = [SegmentEntry.of(segment) for segment in self.segments]
+            producers = self.producer_state.encode() if all_durable else None
+            encoded = LogEntry(*ends, segments, list(self._epochs), producers).encode()
+            self._entry = (state, encoded)
+        return self._entry[1]
+
+    @property
+    def _is_sealed(self) -> bool:
+        return bool(self.segments) and self.segments[-1].is_sealed
 
     def save(self) -> None:
         """Leave indexes for the next start."""

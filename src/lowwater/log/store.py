@@ -187,7 +187,7 @@ class LogStore:
         """Close the topic's logs; the result removes the files, and may run in another thread."""
         for key in [key for key in self._logs if key[0] == topic_id]:
             log = self._logs.pop(key)
-            log.offline = "the topic was deleted"
+            log.retire("the topic was deleted")
             log.close()
         for key in [key for key in self._entries if key[0] == topic_id]:
             del self._entries[key]
@@ -222,14 +222,20 @@ class LogStore:
         checkpoint = self._take_checkpoint()
         return lambda: self._write_checkpoint(checkpoint)
 
-    def close(self, now_ms: int) -> None:
-        """Flush everything, save what speeds up the next start, and leave the clean marker."""
-        touched = [log for log in self._logs.values() if log.is_loaded]
-        healthy = [log for log in touched if log.offline is None]
-        tickets = [(log, ticket) for log in healthy if (ticket := log.begin_flush()) is not None]
+    def flush(self) -> None:
+        """Make everything durable; a log that cannot be goes offline. Blocking."""
+        tickets = [(log, ticket) for log in self._healthy() if (ticket := log.begin_flush()) is not None]
         errors = run_tickets(self._disk, [ticket for _, ticket in tickets])
         for (log, ticket), error in zip(tickets, errors, strict=True):
             log.finish_flush(ticket, error)
+
+    def _healthy(self) -> list[PartitionLog]:
+        return [log for log in self._logs.values() if log.is_loaded and log.offline is None]
+
+    def close(self, now_ms: int) -> None:
+        """Flush everything, save what speeds up the next start, and leave the clean marker."""
+        healthy = self._healthy()
+        self.flush()
         for log in healthy:
             log.save()
         checkpoint = self._take_checkpoint()
