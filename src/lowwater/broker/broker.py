@@ -123,6 +123,9 @@ class Broker:
         logger.info("the last stop was not clean: checking %d partitions", len(partitions))
         for topic, index in partitions:
             topic.partition(index)
+        # What a killed process wrote is still only in the page cache. Were it lost while newer records are kept, a
+        # producer could never close the gap between them.
+        self.store.flush()
         logger.info("all partitions are checked")
 
     def _drop(self, topic: Topic) -> None:
