@@ -1,4 +1,4 @@
-"""Crash enumeration: `python -m tests.sim.enumeration [--stride N] [--subsets N] [SCRIPT …]`.
+"""Crash enumeration: `python -m tests.sim.enumeration [--subsets N] [--extra N] [SCRIPT …]`.
 
 Runs each script once, then crashes it after every operation in every way the simulated disk knows, and judges what
 the next start makes of it. Recovery is itself crashed again. Prints how many states were tried and how many were lost.
@@ -24,10 +24,10 @@ from lowwater.testing.simdisk import SUBSETS, CrashState, SimDisk
 
 @dataclass(frozen=True, slots=True)
 class Effort:
-    """How much of the whole to try: every `stride`-th crash point, `subsets` seeded ones, some recoveries again."""
+    """How much of the whole to try: every state, or at each point the telling ones and `extra` others."""
 
-    stride: int = 1
     subsets: int = SUBSETS
+    extra: int | None = None
     again: float = 0.05
     seed: int = 0
 
@@ -72,9 +72,14 @@ def _enumerate(name: str, effort: Effort, stop_at: int) -> Outcome:
 
 
 def _states(disk: SimDisk, effort: Effort, draw: random.Random) -> Iterator[CrashState]:
-    for at in range(draw.randrange(effort.stride), disk.operations + 1, effort.stride):
-        yield from disk.crash_states(at, subsets=effort.subsets)
+    for at in range(disk.operations + 1):
         yield from disk.kill_states(at)
+        if effort.extra is None:
+            yield from disk.crash_states(at, subsets=effort.subsets)
+            continue
+        yield from disk.telling_states(at)
+        others = list(disk.crash_states(at, subsets=effort.subsets))
+        yield from draw.sample(others, min(effort.extra, len(others)))
 
 
 def _try(outcome: Outcome, ledgers: list[PartitionLedger], state: CrashState, disk: SimDisk, note: str = "") -> None:
@@ -127,13 +132,13 @@ def _promises(ledgers: list[PartitionLedger], state: CrashState) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.sim.enumeration", description=__doc__)
     parser.add_argument("scripts", nargs="*", default=list(SCRIPTS))
-    parser.add_argument("--stride", type=int, default=1)
-    parser.add_argument("--subsets", type=int, default=SUBSETS)
+    parser.add_argument("--subsets", type=int, default=SUBSETS, help="seeded subsets of what may be lost")
+    parser.add_argument("--extra", type=int, help="a sample: the telling states and so many others at each point")
     parser.add_argument("--again", type=float, default=0.05)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
     logging.disable(logging.CRITICAL)
-    effort = Effort(arguments.stride, arguments.subsets, arguments.again, arguments.seed)
+    effort = Effort(arguments.subsets, arguments.extra, arguments.again, arguments.seed)
     began, outcomes = time.monotonic(), []
     for name in arguments.scripts:
         outcomes.append(outcome := enumerate_script(name, effort))

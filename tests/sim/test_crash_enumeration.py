@@ -9,11 +9,11 @@ import pytest
 from tests.sim.enumeration import Effort, enumerate_script
 from tests.sim.scripts import SCRIPTS
 
-STRIDES = {"compactions": 14, "deletions": 8, "producers": 8}
+SAMPLE = Effort(subsets=8, extra=4, again=0.04)
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
 def test_nothing_promised_is_lost_in_a_crash(script: str) -> None:
-    outcome = enumerate_script(script, Effort(stride=STRIDES.get(script, 6), subsets=3, again=0.05))
-    assert outcome.states > 30
+    outcome = enumerate_script(script, SAMPLE)
+    assert outcome.states > 100
     assert outcome.violations == []

@@ -181,6 +181,17 @@ class SimDisk:
                 if tear[0] not in lost:
                     yield CrashState(at, lost, tear)
 
+    def telling_states(self, at: int | None = None) -> Iterator[CrashState]:
+        """The few that tell most: all lost, all kept, only the newest operation kept, only it lost, one write torn."""
+        at = self.operations if at is None else at
+        pending = pending_operations(self.journal[:at])
+        self._move_base(min(pending, default=at))
+        everything, newest = frozenset(pending), frozenset(pending[-1:])
+        for lost in dict.fromkeys((everything, frozenset[int](), everything - newest, newest)):
+            yield CrashState(at, lost)
+        for tear in self._tears(at, pending):
+            yield CrashState(at, torn=tear)
+
     def kill_states(self, at: int | None = None) -> Iterator[CrashState]:
         """What the death of the process alone may leave: everything written, the newest write perhaps in part."""
         at = self.operations if at is None else at
