@@ -91,11 +91,20 @@ class SystemFile:
 
 
 class SystemLock:
-    def __init__(self, fd: int) -> None:
-        self._fd = fd
+    """A held lock file. Its handle, open from start to end, is also what the whole file system is synced through."""
+
+    def __init__(self, path: str, fd: int) -> None:
+        self._directory = os.path.dirname(path)
+        self.fd = fd
+        self.sync_failure: OSError | None = None
+        _HELD[self._directory] = self
 
     def release(self) -> None:
-        os.close(self._fd)
+        _HELD.pop(self._directory, None)
+        os.close(self.fd)
+
+
+_HELD: dict[str, SystemLock] = {}
 
 
 class SystemDisk:
@@ -147,12 +156,15 @@ class SystemDisk:
     def sync_all(self, path: str) -> bool:
         if not _syncfs_tells_errors():
             return False
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
-        try:
-            if _libc.syncfs(fd):
-                raise _last_error("syncfs")
-        finally:
-            os.close(fd)
+        held = _HELD.get(path) or _HELD.get(os.path.dirname(path))
+        if held is None:
+            return False
+        # The kernel tells a failed write-back once to each handle: a handle opened now could miss it, and whose data
+        # was lost is not told. So the failure stays.
+        if held.sync_failure is None and _libc.syncfs(held.fd):
+            held.sync_failure = _last_error("syncfs")
+        if held.sync_failure is not None:
+            raise held.sync_failure
         return True
 
     def free_bytes(self, path: str) -> int:
@@ -172,7 +184,7 @@ class SystemDisk:
             if error.errno in (errno.EAGAIN, errno.EACCES):
                 raise BlockingIOError(errno.EAGAIN, "another process holds the lock", path) from error
             raise
-        return SystemLock(fd)
+        return SystemLock(path, fd)
 
 
 def _syncfs_tells_errors() -> bool:

@@ -60,14 +60,20 @@ class Changes:
 
     def _write(self, decision: Decision[Any], pending: Pending[Any]) -> None:
         def done(_: None, error: BaseException | None) -> None:
-            if error is None:
-                for record in decision.records:
-                    self._replay(record)
-                pending.resolve(decision.answer)
-            elif isinstance(error, StorageError):
-                pending.fail(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
-            else:
-                pending.fail(error)
-            self._proceed()
+            try:
+                self._settle(decision, pending, error)
+            finally:
+                # Also when that broke: those behind it must not wait for ever.
+                self._proceed()
 
         self._offload.submit(lambda: self._log.commit(decision.records), done)
+
+    def _settle(self, decision: Decision[Any], pending: Pending[Any], error: BaseException | None) -> None:
+        if error is None:
+            for record in decision.records:
+                self._replay(record)
+            pending.resolve(decision.answer)
+        elif isinstance(error, StorageError):
+            pending.fail(ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)))
+        else:
+            pending.fail(error)

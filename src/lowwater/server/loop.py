@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
+import os
+import signal
 from collections.abc import Callable
 from concurrent.futures import Executor, Future, ThreadPoolExecutor
 from typing import TypeVar
@@ -94,6 +97,12 @@ class PoolOffload:
         if self._heavy_pool is not None:
             self._heavy_pool.shutdown(wait=False)
             self._heavy_pool = None
+
+    def interrupt_heavy(self) -> None:
+        """End the worker process whatever it does; what it was doing fails. Heavy work must be safe to interrupt."""
+        for process in list(getattr(self._heavy_pool, "_processes", None) or {}):
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(process, signal.SIGKILL)
 
     async def drained(self) -> None:
         """Return when nothing is under way and every callback has run."""

@@ -78,6 +78,8 @@ class Node:
     async def _quiesce(self) -> None:
         await self._listener.close()
         self.broker.stop_housekeeping()
+        # A compaction may have minutes to go; it is begun anew after the next start.
+        self._offload.interrupt_heavy()
         # Work under way holds files that must not be closed under it; its callbacks need turns of this loop.
         await self._offload.drained()
         self._offload.close()

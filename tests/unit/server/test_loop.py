@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import threading
+import time
+from concurrent.futures import BrokenExecutor
 from typing import Any
 
 import pytest
@@ -53,3 +55,17 @@ def test_a_process_that_cannot_be_started_fails_the_work_and_nothing_else(monkey
 
     [error] = asyncio.run(work())
     assert "too many processes" in str(error)
+
+
+def test_heavy_work_is_interrupted_and_fails() -> None:
+    async def scenario() -> BaseException | None:
+        offload = PoolOffload(asyncio.get_running_loop(), processes=True)
+        outcome: asyncio.Future[BaseException | None] = asyncio.get_running_loop().create_future()
+        offload.submit_heavy(time.sleep, 3600, lambda _, error: outcome.set_result(error))
+        offload.interrupt_heavy()
+        error = await asyncio.wait_for(outcome, 30)
+        await offload.drained()
+        offload.close()
+        return error
+
+    assert isinstance(asyncio.run(scenario()), BrokenExecutor)

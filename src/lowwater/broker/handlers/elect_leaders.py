@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from lowwater.broker.router import RequestContext, handles
-from lowwater.errors import ApiError, ErrorCode
+from lowwater.errors import ErrorCode
 from lowwater.wire.messages.elect_leaders import (
     ElectLeadersRequest,
     ElectLeadersResponse,
@@ -25,7 +25,7 @@ PREFERRED, UNCLEAN = 0, 1
 @handles(ElectLeadersRequest)
 def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: RequestContext) -> ElectLeadersResponse:
     if request.election_type not in (PREFERRED, UNCLEAN):
-        raise ApiError(ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not known")
+        return _refused(request)
     if request.topic_partitions is None:
         # All topics: only partitions with another outcome than "not needed" would be listed.
         all_topics = [ReplicaElectionResult(topic=name, partition_result=[]) for name in broker.topics.names()]
@@ -38,6 +38,24 @@ def elect_leaders(broker: Broker, request: ElectLeadersRequest, context: Request
             )
             for asked in request.topic_partitions
         ]
+    )
+
+
+def _refused(request: ElectLeadersRequest) -> ElectLeadersResponse:
+    """The error stands at the top and at each partition, as Kafka has it."""
+    code, message = ErrorCode.INVALID_REQUEST, f"election type {request.election_type} is not known"
+    return ElectLeadersResponse(
+        error_code=code,
+        replica_election_results=[
+            ReplicaElectionResult(
+                topic=asked.topic,
+                partition_result=[
+                    PartitionResult(partition_id=index, error_code=code, error_message=message)
+                    for index in asked.partitions
+                ],
+            )
+            for asked in request.topic_partitions or ()
+        ],
     )
 
 
