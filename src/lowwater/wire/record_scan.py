@@ -9,6 +9,8 @@ from lowwater.types import Buffer
 from lowwater.wire import compression
 from lowwater.wire.records import RECORD_SIZE_MIN, BatchHeader, CorruptBatch, payload
 
+_SMALL = tuple((byte >> 1) ^ -(byte & 1) for byte in range(0x80))
+
 
 class ScannedRecord(NamedTuple):
     """A record's place in the payload, [start, end) with its length in front, and what decides about it."""
@@ -33,22 +35,22 @@ def scan(
 
 
 def _records(data: bytes, header: BatchHeader) -> Iterator[ScannedRecord]:
-    position = 0
+    size, last_delta, position = len(data), header.last_offset_delta, 0
     for _ in range(header.record_count):
         start = position
         length, position = varint(data, position)
         end = position + length
-        if length < RECORD_SIZE_MIN - 1 or end > len(data):
-            raise CorruptBatch(f"a record of {length} bytes at {start} of {len(data)}")
+        if length < RECORD_SIZE_MIN - 1 or end > size:
+            raise CorruptBatch(f"a record of {length} bytes at {start} of {size}")
         timestamp_delta, position = varint(data, position + 1)
         offset_delta, position = varint(data, position)
         key_length, position = varint(data, position)
-        key_end = position + max(key_length, 0)
-        if key_end >= end or not 0 <= offset_delta <= header.last_offset_delta:
+        key_end = position + key_length if key_length > 0 else position
+        if key_end >= end or not 0 <= offset_delta <= last_delta:
             raise CorruptBatch(f"the record at {start} is not as long as it says, or outside its batch")
         key = data[position:key_end] if key_length >= 0 else None
         value_length, position = varint(data, key_end)
-        if position + max(value_length, 0) >= end:
+        if position + value_length >= end or position >= end:
             raise CorruptBatch(f"the record at {start} is not as long as it says")
         yield ScannedRecord(start, end, offset_delta, timestamp_delta, key, value_length >= 0)
         position = end
@@ -58,17 +60,24 @@ def varint(data: bytes, position: int) -> tuple[int, int]:
     """A zigzag varint of at most ten bytes, and the position after it."""
     try:
         byte = data[position]
-        if byte < 0x80:  # nearly always
-            return (byte >> 1) ^ -(byte & 1), position + 1
-        result, shift = byte & 0x7F, 7
-        while True:
-            position += 1
-            byte = data[position]
-            result |= (byte & 0x7F) << shift
-            if byte < 0x80:
-                return (result >> 1) ^ -(result & 1), position + 1
-            shift += 7
-            if shift > 63:
-                raise CorruptBatch("a number of more than ten bytes")
+        if byte < 0x80:  # nearly always, or the next
+            return _SMALL[byte], position + 1
+        following = data[position + 1]
+        if following < 0x80:
+            result = byte & 0x7F | following << 7
+            return (result >> 1) ^ -(result & 1), position + 2
+        return _long_varint(data, position)
     except IndexError:
         raise CorruptBatch("a number ends early") from None
+
+
+def _long_varint(data: bytes, position: int) -> tuple[int, int]:
+    result = shift = 0
+    while shift <= 63:
+        byte = data[position]
+        position += 1
+        result |= (byte & 0x7F) << shift
+        if byte < 0x80:
+            return (result >> 1) ^ -(result & 1), position
+        shift += 7
+    raise CorruptBatch("a number of more than ten bytes")
