@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import logging
+import re
 from collections.abc import Callable, Iterable
 
 from lowwater.errors import StorageError
@@ -38,6 +39,7 @@ logger = logging.getLogger(__name__)
 
 FORMAT = b"lowwater 1\n"
 NAME_CHARACTERS_MAX = 100
+_TOPIC_ID = re.compile(r"[0-9a-f]{32}")
 
 
 class LogStore:
@@ -208,7 +210,7 @@ class LogStore:
         root = f"{self.path}/topics"
         for name in self._disk.listdir(root):
             suffix = name.rpartition("-")[2]
-            if len(suffix) == 32 and is_dead(suffix):
+            if _TOPIC_ID.fullmatch(suffix) and is_dead(suffix):
                 _remove_tree(self._disk, f"{root}/{name}")
 
     # -- the end
@@ -234,15 +236,18 @@ class LogStore:
 
     def close(self, now_ms: int) -> None:
         """Flush everything, save what speeds up the next start, and leave the clean marker."""
-        healthy = self._healthy()
-        self.flush()
-        for log in healthy:
-            log.save()
-        checkpoint = self._take_checkpoint()
-        self._write_checkpoint(checkpoint)
-        if all(log.offline is None for log in self._logs.values()):
-            write_clean_marker(self._disk, f"{self.path}/clean", checkpoint)
-        self.abandon()
+        try:
+            healthy = self._healthy()
+            self.flush()
+            for log in healthy:
+                log.save()
+            checkpoint = self._take_checkpoint()
+            self._write_checkpoint(checkpoint)
+            if all(log.offline is None for log in self._logs.values()):
+                write_clean_marker(self._disk, f"{self.path}/clean", checkpoint)
+        finally:
+            # Also when the disk is full: the directory must not stay locked.
+            self.abandon()
 
     def abandon(self) -> None:
         """Let go of the directory as a killed process would: nothing is flushed, no marker is left."""

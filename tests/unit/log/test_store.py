@@ -257,3 +257,23 @@ def test_reserved_room_is_given_back(tmp_path: Path) -> None:
     store.close(NOW)
     assert file.stat().st_size == size
     assert file.stat().st_blocks * 512 < size + 1_000_000
+
+
+def test_a_stop_that_fails_does_not_keep_the_directory_locked(monkeypatch: pytest.MonkeyPatch) -> None:
+    home = Home()
+    home.append(b"a")
+    with monkeypatch.context() as patched:
+        patched.setattr(SimFile, "pwrite", lambda *_: 0)
+        with pytest.raises(StorageError):
+            home.store.close(NOW)
+    home.start()
+    assert not home.store.was_clean
+    assert values(home.log()) == [b"a"]
+
+
+def test_directories_that_are_no_topics_are_left_alone() -> None:
+    home = Home()
+    strange = "/data/topics/backup-" + "z" * 32
+    home.disk.mkdir(strange)
+    home.store.remove_leftovers(lambda _: False)
+    assert home.disk.exists(strange)
