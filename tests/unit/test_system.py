@@ -108,16 +108,21 @@ def test_a_lock_is_held_alone_and_can_be_taken_again(disk: SystemDisk, tmp_path:
 def test_many_files_are_synced_at_once_where_the_system_reports_errors(
     disk: SystemDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    release = "5.7.19-generic"
-    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "host", release, "", "x86_64")))
-    assert disk.sync_all(str(tmp_path)) is False
     release = "6.1.0"
-    assert disk.sync_all(str(tmp_path)) is True
+    monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "host", release, "", "x86_64")))
+    assert disk.sync_all(f"{tmp_path}/topics") is False, "nobody holds the directory"
+    lock = disk.lock(f"{tmp_path}/.lock")
+    assert disk.sync_all(f"{tmp_path}/topics") is True
+    release = "5.7.19-generic"
+    assert disk.sync_all(f"{tmp_path}/topics") is False
     release = "unheard of"
-    assert disk.sync_all(str(tmp_path)) is False
+    assert disk.sync_all(f"{tmp_path}/topics") is False
+    lock.release()
+    release = "6.1.0"
+    assert disk.sync_all(f"{tmp_path}/topics") is False
 
 
-def test_a_failed_sync_of_everything_is_an_error(
+def test_a_failed_sync_of_everything_stays_failed(
     disk: SystemDisk, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     class Broken:
@@ -125,10 +130,15 @@ def test_a_failed_sync_of_everything_is_an_error(
         def syncfs(fd: int) -> int:
             return -1
 
+    lock = disk.lock(f"{tmp_path}/.lock")
     monkeypatch.setattr(os, "uname", lambda: os.uname_result(("Linux", "host", "6.1.0", "", "x86_64")))
-    monkeypatch.setattr(system, "_libc", Broken())
+    with monkeypatch.context() as patched:
+        patched.setattr(system, "_libc", Broken())
+        with pytest.raises(OSError, match="syncfs"):
+            disk.sync_all(f"{tmp_path}/topics")
     with pytest.raises(OSError, match="syncfs"):
-        disk.sync_all(str(tmp_path))
+        disk.sync_all(f"{tmp_path}/topics")
+    lock.release()
 
 
 def test_room_is_told(disk: SystemDisk, tmp_path: Path) -> None:
