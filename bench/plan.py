@@ -16,6 +16,7 @@ class Size:
     record_sizes: tuple[int, ...]
     raw_megabytes: int
     client_megabytes: int
+    commit_seconds: float
     latency_records: int
     request_seconds: float
     request_rounds: int
@@ -30,6 +31,7 @@ FULL = Size(
     record_sizes=(100, 1000),
     raw_megabytes=400,
     client_megabytes=200,
+    commit_seconds=2.0,
     latency_records=1000,
     request_seconds=0.7,
     request_rounds=3,
@@ -43,6 +45,7 @@ QUICK = Size(
     record_sizes=(1000,),
     raw_megabytes=100,
     client_megabytes=50,
+    commit_seconds=0.7,
     latency_records=200,
     request_seconds=0.3,
     request_rounds=1,

@@ -133,9 +133,15 @@ def reply_size(port: int, request: bytes) -> int:
 
 
 def produce(
-    port: int, requests: Sequence[frames.ProduceFrame], count: int, *, connection_count: int = 1, depth: int = 5
+    port: int,
+    requests: Sequence[frames.ProduceFrame],
+    count: int | None = None,
+    *,
+    seconds: float = 0.0,
+    connection_count: int = 1,
+    depth: int = 5,
 ) -> Load:
-    """`count` requests over the connections, going round through `requests`."""
+    """`count` requests, or as many as go in `seconds`, over the connections, going round through `requests`."""
     after_error = 2 + 8 + 8 + 8 + 4
     error_at = requests[0].error_at
     with connections(port, connection_count, buffer_bytes=SOCKET_BUFFER_BYTES) as opened:
@@ -144,7 +150,7 @@ def produce(
         for number, connection in enumerate(opened):
             start = number * len(data) // connection_count
             pipelines.append(Pipeline(connection, data[start:] + data[:start], error_at + after_error, error_at))
-        return drive(pipelines, depth, total(count))
+        return drive(pipelines, depth, until(seconds) if count is None else total(count))
 
 
 def fetch(port: int, requests: Sequence[bytes], sizes: Sequence[int], error_at: int, *, depth: int = 2) -> Load:

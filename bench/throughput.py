@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TypeVar
 
 from bench import procfs
 from bench.fsyncs import SyncCount, can_count
@@ -17,11 +18,12 @@ HEADER = ("subject", "flush", "CRC", "MB/s", "k msg/s", "broker CPU ms/MB", "syn
 
 @dataclass(frozen=True, slots=True)
 class Moved:
-    """What a client moved in a round."""
+    """What a client moved in a round, and what that cost the broker."""
 
     records: int
     record_bytes: int
     seconds: float
+    cpu_seconds: float
 
     @property
     def megabytes(self) -> float:
@@ -29,6 +31,14 @@ class Moved:
 
 
 Work = Callable[[Subject], Moved]
+R = TypeVar("R")
+
+
+def with_cpu(subject: Subject, act: Callable[[], R]) -> tuple[R, float]:
+    """What `act` returns, and the CPU seconds of the broker meanwhile: topics come and go outside."""
+    before = procfs.cpu_seconds(subject.pid)
+    result = act()
+    return result, procfs.cpu_seconds(subject.pid) - before
 
 
 @dataclass
@@ -42,13 +52,11 @@ class Scenario:
 
 
 def sample(subject: Subject, work: Work) -> Sample:
-    before = procfs.cpu_seconds(subject.pid)
     moved = work(subject)
-    cpu = procfs.cpu_seconds(subject.pid) - before
     return {
         "mb_per_s": moved.megabytes / moved.seconds,
         "records_per_s": moved.records / moved.seconds,
-        "cpu_ms_per_mb": 1000 * cpu / moved.megabytes,
+        "cpu_ms_per_mb": 1000 * moved.cpu_seconds / moved.megabytes,
         "seconds": moved.seconds,
         "megabytes": moved.megabytes,
     }
@@ -81,19 +89,19 @@ class Bout:
         for what, value, bound in targets:
             self._report.target(what, value, bound)
 
-    def _warm_up(self, subject: Subject, work: Work) -> int | None:
-        """A round that is not timed; the syncs are counted here, because counting slows system calls."""
+    def _warm_up(self, subject: Subject, work: Work) -> str:
+        """A round that is not timed; its syncs are counted here, because counting slows system calls."""
         with contextlib.ExitStack() as stack:
             count = stack.enter_context(SyncCount(subject.pid, enabled=self._counts_syncs))
-            work(subject)
-        return count.total
+            moved = work(subject)
+        return "?" if count.total is None else f"{count.total} in {moved.megabytes:.0f} MB"
 
 
 def _bound(subject: Subject, work: Work) -> Callable[[], Sample]:
     return lambda: sample(subject, work)
 
 
-def _row(subject: Subject, measured: Measured, syncs: int | None) -> Row:
+def _row(subject: Subject, measured: Measured, syncs: str) -> Row:
     ours = subject.name == LOWWATER
     return (
         f"  {subject.name}",
@@ -102,7 +110,7 @@ def _row(subject: Subject, measured: Measured, syncs: int | None) -> Row:
         number(measured.median(subject.name, "mb_per_s")),
         number(measured.median(subject.name, "records_per_s") / 1000),
         number(measured.median(subject.name, "cpu_ms_per_mb")),
-        "?" if syncs is None else str(syncs),
+        syncs,
         "" if ours else times(measured.ratios(LOWWATER, subject.name, "mb_per_s")),
         "" if ours else f"{number(measured.ratio(LOWWATER, subject.name, 'cpu_ms_per_mb'))}×",
     )

@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import itertools
 from dataclasses import dataclass
+from functools import partial
 
 from bench import frames, rdkafka, replay
 from bench.plan import Run
 from bench.subjects import KAFKA, MOCK, Subject
-from bench.throughput import Bout, Moved, Scenario, Work
+from bench.throughput import Bout, Moved, Scenario, Work, with_cpu
 from bench.workloads.produce import KAFKA_TARGET, present
 
 TEXT = "MB/s out of 4 partitions, pages cached"
@@ -77,8 +78,9 @@ def by_replay(filled: dict[str, Filled], megabytes: int) -> Work:
     def work(subject: Subject) -> Moved:
         topic = filled[subject.name]
         requests, sizes, batches = plan_requests(topic, megabytes)
-        load = replay.fetch(subject.port, requests, sizes, frames.fetch_error_at(topic.topic))
-        return Moved(batches * topic.batch_records, topic.record_bytes, load.seconds)
+        error_at = frames.fetch_error_at(topic.topic)
+        load, cpu_seconds = with_cpu(subject, lambda: replay.fetch(subject.port, requests, sizes, error_at))
+        return Moved(batches * topic.batch_records, topic.record_bytes, load.seconds, cpu_seconds)
 
     return work
 
@@ -100,13 +102,9 @@ def plan_requests(topic: Filled, megabytes: int) -> tuple[list[bytes], list[int]
 def by_rdkafka(filled: dict[str, Filled]) -> Work:
     def work(subject: Subject) -> Moved:
         topic = filled[subject.name]
-        done = rdkafka.run(
-            "consume",
-            bootstrap=subject.bootstrap,
-            topic=topic.topic,
-            partitions=PARTITIONS,
-            records=topic.records,
-        )
-        return Moved(done["records"], topic.record_bytes, done["seconds"])
+        what = {"topic": topic.topic, "partitions": PARTITIONS, "records": topic.records}
+        receive = partial(rdkafka.run, "consume", bootstrap=subject.bootstrap, **what)
+        done, cpu_seconds = with_cpu(subject, receive)
+        return Moved(done["records"], topic.record_bytes, done["seconds"], cpu_seconds)
 
     return work

@@ -8,7 +8,7 @@ from functools import partial
 from bench import frames, rdkafka, replay
 from bench.plan import Run
 from bench.subjects import KAFKA, MOCK, Fleet, Subject
-from bench.throughput import Bout, Moved, Scenario, Work
+from bench.throughput import Bout, Moved, Scenario, Work, with_cpu
 
 TEXT = "MB/s and messages/s into 4 partitions, batches up to 1 MB"
 PARTITIONS = 4
@@ -49,8 +49,8 @@ def by_replay(record_bytes: int, megabytes: int, acks: str) -> Work:
     def work(subject: Subject) -> Moved:
         with subject.topic(PARTITIONS) as topic:
             prebuilt = [frames.produce(topic, p, batch, count, ACKS[acks]) for p in range(PARTITIONS)]
-            load = replay.produce(subject.port, prebuilt, requests)
-        return Moved(load.replies * count, record_bytes, load.seconds)
+            load, cpu_seconds = with_cpu(subject, lambda: replay.produce(subject.port, prebuilt, requests))
+        return Moved(load.replies * count, record_bytes, load.seconds, cpu_seconds)
 
     return work
 
@@ -60,15 +60,9 @@ def by_rdkafka(record_bytes: int, megabytes: int, acks: str) -> Work:
 
     def work(subject: Subject) -> Moved:
         with subject.topic(PARTITIONS) as topic:
-            done = rdkafka.run(
-                "produce",
-                bootstrap=subject.bootstrap,
-                topic=topic,
-                partitions=PARTITIONS,
-                acks=acks,
-                record_bytes=record_bytes,
-                records=records,
-            )
-        return Moved(done["records"], record_bytes, done["seconds"])
+            what = {"topic": topic, "partitions": PARTITIONS, "record_bytes": record_bytes, "records": records}
+            send = partial(rdkafka.run, "produce", bootstrap=subject.bootstrap, acks=acks, **what)
+            done, cpu_seconds = with_cpu(subject, send)
+        return Moved(done["records"], record_bytes, done["seconds"], cpu_seconds)
 
     return work
