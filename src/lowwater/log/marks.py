@@ -4,13 +4,14 @@
 - Offset ceilings: offsets below the ceiling may have been seen by a reader, so none of them is given out again.
 - Log starts: records below are deleted, also when their files come back after a power cut.
 - Resume points: where a log goes on that lost durable records.
+- Gaps: where a log did go on, with offsets left out on purpose. Any other gap is a loss.
 """
 
 from __future__ import annotations
 
 import struct
 from collections.abc import Iterable
-from typing import Protocol, TypeAlias
+from typing import Any, Protocol, TypeAlias
 
 from lowwater.log.journal import Journal
 from lowwater.ports import Disk
@@ -22,7 +23,7 @@ CEILING_DEFAULT = 65_536
 CEILING_STEP_MAX = 1 << 24
 REWRITE_FROM = 256 * 1024
 
-_BOOT, _CEILING, _LOG_START, _RESUME = b"B", b"C", b"S", b"R"
+_BOOT, _CEILING, _LOG_START, _RESUME, _GAP = b"B", b"C", b"S", b"R", b"G"
 _BOOT_RECORD = struct.Struct(">cII")
 _MARK_RECORD = struct.Struct(">c16siq")
 
@@ -56,11 +57,12 @@ class CeilingTicket:
 class Marks:
     """`boot_count` is that of this start, `power_cut_boot` that of the last start after a power cut, or 0."""
 
-    __slots__ = ("_journal", "_last_boot_id", "_marks", "boot_count", "power_cut_boot", "wanting")
+    __slots__ = ("_gaps", "_journal", "_last_boot_id", "_marks", "boot_count", "power_cut_boot", "wanting")
 
     def __init__(self, journal: Journal, records: Iterable[bytes]) -> None:
         self._journal = journal
         self._marks: dict[bytes, dict[LogKey, int]] = {_CEILING: {}, _LOG_START: {}, _RESUME: {}}
+        self._gaps: dict[LogKey, set[int]] = {}
         self.boot_count = 0
         self.power_cut_boot = 0
         self._last_boot_id = ""
@@ -86,6 +88,9 @@ class Marks:
         self._note(kind, (topic_id, partition), offset)
 
     def _note(self, kind: bytes, key: LogKey, offset: int) -> None:
+        if kind == _GAP:
+            self._gaps.setdefault(key, set()).add(offset)
+            return
         marks = self._marks[kind]
         marks[key] = max(offset, marks.get(key, 0))
 
@@ -163,6 +168,15 @@ class Marks:
         """Durable on return."""
         self._raise(_RESUME, key, offset)
 
+    def is_gap(self, key: LogKey, offset: int) -> bool:
+        """Whether offsets before `offset` were left out on purpose."""
+        return offset in self._gaps.get(key, ())
+
+    def note_gap(self, key: LogKey, offset: int) -> None:
+        """The next batch is written at `offset`, behind a gap. Durable on return."""
+        if not self.is_gap(key, offset):
+            self._raise(_GAP, key, offset)
+
     def _raise(self, kind: bytes, key: LogKey, offset: int) -> None:
         self._journal.append([_MARK_RECORD.pack(kind, *key, offset)])
         self._journal.sync()
@@ -172,12 +186,15 @@ class Marks:
 
     def forget(self, topic_id: bytes) -> None:
         """The topic is deleted; ids never come back."""
-        for marks in self._marks.values():
+        for marks in self._all():
             for key in [key for key in marks if key[0] == topic_id]:
                 del marks[key]
 
     def topic_ids(self) -> set[bytes]:
-        return {key[0] for marks in self._marks.values() for key in marks}
+        return {key[0] for marks in self._all() for key in marks}
+
+    def _all(self) -> list[dict[LogKey, Any]]:
+        return [*self._marks.values(), self._gaps]
 
     def close(self) -> None:
         self._journal.close()
@@ -186,6 +203,9 @@ class Marks:
         for kind, marks in self._marks.items():
             for key, offset in marks.items():
                 yield _MARK_RECORD.pack(kind, *key, offset)
+        for key, offsets in self._gaps.items():
+            for offset in offsets:
+                yield _MARK_RECORD.pack(_GAP, *key, offset)
 
 
 def _step(offset: int) -> int:

@@ -22,7 +22,7 @@ from lowwater.log.config import LogConfig
 from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.flush import FlushTicket, run_tickets
 from lowwater.log.lookup import OffsetAtTime
-from lowwater.log.marks import LogKey, raise_point
+from lowwater.log.marks import LogKey, Marks, raise_point
 from lowwater.log.producers import Producer, Producers
 from lowwater.log.segment import Segment, ShortWriteError
 from lowwater.log.segments import Segments
@@ -192,6 +192,8 @@ class PartitionLog(Availability):
         base_offset = self.log_end if self.log_end >= self._resume_at else self._resume_at
         last_offset = base_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
+        if base_offset > self.log_end:
+            self._secure(lambda marks: marks.note_gap(self.key, base_offset))
         if last_offset >= self._raise_at:
             self._raise_ceiling(last_offset + 1)
         if config.log_append_time:
@@ -219,13 +221,16 @@ class PartitionLog(Availability):
 
     def _raise_ceiling(self, end: int) -> None:
         """Ask for a higher ceiling ahead of use; wait for it only when this append needs it."""
-        marks = self._shared.marks
         if end <= self._ceiling:
-            marks.wanting[self] = None
+            self._shared.marks.wanting[self] = None
             self._raise_at = self._ceiling
             return
+        self._secure(lambda marks: marks.reserve(self, end))
+
+    def _secure(self, mark: Callable[[Marks], None]) -> None:
+        """Write down what must be known before a batch is written."""
         try:
-            marks.reserve(self, end)
+            mark(self._shared.marks)
         except StorageError as error:
             if error.retriable:
                 raise

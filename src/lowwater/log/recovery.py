@@ -162,14 +162,22 @@ class Recovery:
             # Durable once: damage of its records is the reader's to find, and the batches behind it stay.
             self._expect(offset)
             return
-        may_have_gaps = self._situation.is_compacted and following is not None
-        if offset > expected and header.leader_epoch == self._last_epoch and not may_have_gaps:
-            raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
         if offset > expected:
+            self._check_gap(position, header, expected, following)
             logger.warning("%s: no records from %d to %d", self._situation.topic_partition, expected, offset)
             self._gap = expected if self._gap is None else self._gap
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
+
+    def _check_gap(self, position: int, header: BatchHeader, expected: int, following: int | None) -> None:
+        """Of a compacted log only the last segment is sure to have none."""
+        offset, is_compacted = header.base_offset, self._situation.is_compacted
+        if is_compacted and following is not None:
+            return
+        begins_epoch = header.leader_epoch != self._last_epoch
+        on_purpose = self._marks.is_gap(self._situation.key, offset) or offset in self._epoch_starts
+        if not begins_epoch or not (on_purpose or is_compacted):
+            raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
 
     def _expect(self, offset: int) -> None:
         """Durable batches follow from `offset` on: what lies between the end so far and there must be a known gap."""
