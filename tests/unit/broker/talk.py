@@ -153,6 +153,15 @@ def codes(answer: Any) -> dict[tuple[str, int], int]:
 
 
 def values_in(broker: VirtualBroker, topic: str, index: int = 0) -> list[bytes | None]:
-    """Everything that can be read of a partition."""
-    start = partition_of(broker, topic, index).log.log_start
-    return fetched(fetch(broker, {topic: [want(index, start)]}))[topic, index]
+    """Everything that can be read of a partition, segment by segment."""
+    log = partition_of(broker, topic, index).log
+    offset, values = log.log_start, []
+    while offset < log.log_end:
+        [data] = fetch(broker, {topic: [want(index, offset)]}).responses[0].partitions
+        assert data.error_code == 0, data
+        batches = list(decode_all(bytes(data.records or b"")))
+        if not batches:
+            break
+        values += [one.value for each in batches for one in each.records if one.offset >= offset]
+        offset = batches[-1].last_offset + 1
+    return values
