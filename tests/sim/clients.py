@@ -161,6 +161,7 @@ class Consumer:
     _asked: Asked | None = None
     _started: bool = False
     polls: list[Poll] = field(default_factory=list)
+    errors: list[str] = field(default_factory=list)
 
     def act(self, broker: VirtualBroker) -> None:
         if self._asked is None:
@@ -194,9 +195,8 @@ class Consumer:
 
     def _take(self, data: Any) -> None:
         if data.error_code:
-            # Below the log start after a deletion: go on at the start, as a consumer that says so.
-            if data.error_code == ErrorCode.OFFSET_OUT_OF_RANGE:
-                self.position, self._started = data.log_start_offset, False
+            # Nothing is deleted and no disk fails here, so every position that was reached stays one.
+            self.errors.append(f"{self.name} at {self.position}: {ErrorCode(data.error_code).name}")
             return
         records = [
             (one.offset, one.value or b"")

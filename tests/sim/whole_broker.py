@@ -160,6 +160,7 @@ class World:
         self.report.acked = history.acked()
         self.report.polled = sum(len(poll.records) for poll in history.polls)
         self.report.problems += map(str, check(history))
+        self.report.problems += [error for consumer in self.consumers for error in consumer.errors[:1]]
         ids = [one for producer in self.producers for one in producer.ids]
         if len(ids) != len(set(ids)):
             self.report.problems.append(f"a producer id was given out twice: {sorted(ids)}")
