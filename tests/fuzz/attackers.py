@@ -84,7 +84,7 @@ class Attackers:
 
     async def _exchange(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, payload: bytes) -> None:
         """Send all, end, and read until the broker ends too."""
-        with contextlib.suppress(ConnectionError):
+        with contextlib.suppress(OSError):  # the broker may end it at any time
             await asyncio.gather(self._send(writer, payload), self._receive(reader))
 
     async def _send(self, writer: asyncio.StreamWriter, payload: bytes) -> None:
