@@ -165,7 +165,9 @@ class LogMachine(RuleBasedStateMachine):
         self.log.update_config(self.home.config)
         expected = []
         for segment in segments:
-            inside = [one.timestamp for one in self._written_in(segment.base_offset, segment.next_offset)]
+            # What lies below the log start may be compacted away, unseen.
+            first = max(segment.base_offset, self.model.log_start)
+            inside = [one.timestamp for one in self._written_in(first, segment.next_offset)]
             assert segment.max_timestamp >= max(inside, default=-1)
             is_below = segment.next_offset <= self.model.log_start
             if not is_below and self.home.now_ms - segment.max_timestamp <= RETENTION_MS:
@@ -231,7 +233,8 @@ class LogMachine(RuleBasedStateMachine):
         self.home.power_cut(keep_unsynced=lucky)
         found = {BatchHeader.parse(batch).last_offset for batch in read_batches(self.log)}
         for sent in self.model.batches:
-            assert sent.last_offset in found or not sent.durable or not sent.records, "a durable batch is lost"
+            readable = any(one.offset >= self.model.log_start for one in sent.records)
+            assert sent.last_offset in found or not sent.durable or not readable, "a durable batch is lost"
         self.model.batches = [sent for sent in self.model.batches if sent.last_offset in found or sent.durable]
         self.model.log_end = self.log.log_end
         self._forget_lost_producers(found)
@@ -314,8 +317,13 @@ def _records_in(data: bytes) -> list[Record]:
     return found
 
 
-EXAMPLES = int(os.environ.get("LOWWATER_MODEL_EXAMPLES", "200"))
+# By hand: LOWWATER_MODEL_EXAMPLES=2000 pytest tests/model looks where the suite's own, fixed examples do not.
+EXAMPLES = os.environ.get("LOWWATER_MODEL_EXAMPLES")
 LogMachine.TestCase.settings = settings(
-    max_examples=EXAMPLES, stateful_step_count=40, deadline=None, suppress_health_check=list(HealthCheck)
+    max_examples=int(EXAMPLES or 200),
+    derandomize=EXAMPLES is None,
+    stateful_step_count=40,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
 )
 TestLog = LogMachine.TestCase
