@@ -112,6 +112,12 @@ def test_a_directory_in_use_is_refused_by_name(lowwater, tmp_path):
     assert second.stdout == ""
 
 
+def test_the_data_directory_is_made_with_those_above_it(lowwater, tmp_path):
+    data_dir = tmp_path / "a" / "b" / "c"
+    lowwater("broker", "--data-dir", str(data_dir), "--port", "0").ready()
+    assert (data_dir / "format").exists()
+
+
 def test_a_port_in_use_is_refused_by_number(tmp_path):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]

@@ -288,10 +288,13 @@ def _directory_name(topic: str, topic_id: bytes) -> str:
 
 
 def _make_directory(disk: Disk, path: str) -> None:
-    """Its name is made durable before the format file is there, so never again later."""
+    """With those above it. Its name is made durable before the format file is there, so never again later."""
+    parent = path.rstrip("/").rpartition("/")[0] or ("/" if path.startswith("/") else ".")
+    if not disk.exists(parent):
+        _make_directory(disk, parent)
     disk.mkdir(path)
     if not disk.exists(f"{path}/format"):
-        disk.sync_dir(path.rpartition("/")[0] or ("/" if path.startswith("/") else "."))
+        disk.sync_dir(parent)
 
 
 def _take_lock(disk: Disk, path: str) -> Lock:
