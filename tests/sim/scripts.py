@@ -218,7 +218,7 @@ def ceilings(world: World) -> None:
     world.append(orders, 25, size=9)
     world.kill()
     world.append(orders, 13, size=9)
-    assert world.store.begin_ceilings() is not None
+    world.begin_ceilings()
     world.kill()
     world.append(orders, 15, size=9)
     world.append(orders, flush=True)

@@ -261,6 +261,10 @@ class World:
     def roll(self, ledger: PartitionLedger) -> None:
         assert self.log(ledger).roll_if_due(self.clock.now_ms())
 
+    def begin_ceilings(self) -> None:
+        """Higher ceilings are written and not yet synced."""
+        assert self.attempt(lambda: self.store.begin_ceilings()) is not None
+
     def checkpoint(self) -> None:
         self.attempt(self.store.checkpoint)
 
