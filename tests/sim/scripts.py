@@ -63,6 +63,15 @@ def shared_syncs(world: World) -> None:
     world.append(orders)
 
 
+def many_segments(world: World) -> None:
+    """More unsynced segments than files may be open: the flush has to open some of them again."""
+    orders = world.create("orders", replace(SMALL, segment_bytes=100))
+    for _ in range(20):
+        world.append(orders, size=60)
+    world.flush(orders)
+    world.append(orders, size=60)
+
+
 def rolls(world: World) -> None:
     """Segments fill up and seal, flushed and not; timestamps out of order; a roll by age."""
     orders = world.create("orders", replace(SMALL, segment_bytes=1000, segment_ms=HOUR_MS))
@@ -231,6 +240,7 @@ SCRIPTS: dict[str, Callable[[World], None]] = {
         appends,
         overlapping_flushes,
         shared_syncs,
+        many_segments,
         rolls,
         deletions,
         all_expired,
