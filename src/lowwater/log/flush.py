@@ -10,7 +10,7 @@ from lowwater.log.segment import Segment
 from lowwater.ports import Disk, File
 
 # From so many files on, one sync of the whole file system is cheaper than one for each.
-SHARED_FROM = 32
+SHARED_FROM = 16
 
 
 class FlushTicket:
