@@ -11,7 +11,7 @@ from bench.plan import FULL, QUICK, Run
 from bench.report import Report, machine
 from bench.subjects import Fleet
 from bench.warm_up import warm_up
-from bench.workloads import WORKLOADS
+from bench.workloads import NOT_QUICK, WORKLOADS
 
 
 def main() -> None:
@@ -26,13 +26,17 @@ def main() -> None:
         if fleet.kafka_missing:
             print(f"without Apache Kafka: {fleet.kafka_missing}")
         fleet.on_kafka_started = lambda kafka: warm_up(kafka, size.kafka_warm_up_seconds)
-        for name in arguments.workloads or WORKLOADS:
+        for name in arguments.workloads or _usual(quick=arguments.quick):
             text, run = WORKLOADS[name]
             report.begin(name, text)
             run(Run(fleet, report, size, arguments.quick))
             report.end()
     report.summary()
     print(f"\n{time.monotonic() - started:.0f} s in all; figures of every round: {report.write()}")
+
+
+def _usual(*, quick: bool) -> list[str]:
+    return [name for name in WORKLOADS if not (quick and name in NOT_QUICK)]
 
 
 def _arguments() -> argparse.Namespace:

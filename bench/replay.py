@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench import frames
-from bench.connection import ANSWER_TIMEOUT_S, BrokerError, connect
+from bench.connection import ANSWER_TIMEOUT_S, BrokerError, connect, exchange
 
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 RECEIVE_BYTES = 1024 * 1024
@@ -115,8 +115,12 @@ def until(seconds: float) -> Callable[[int], int]:
 
 @contextlib.contextmanager
 def connections(port: int, count: int, *, buffer_bytes: int = 0) -> Iterator[list[socket.socket]]:
-    opened = [connect(port, buffer_bytes=buffer_bytes) for _ in range(count)]
+    """Open connections that have each been answered once: brokers with a short backlog would drop a crowd."""
+    opened: list[socket.socket] = []
     try:
+        for _ in range(count):
+            opened.append(connect(port, buffer_bytes=buffer_bytes))
+            exchange(opened[-1], frames.api_versions())
         yield opened
     finally:
         for connection in opened:

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from bench.plan import Run
 from bench.workloads import codec, commit, fetch, footprint, latency, parked, partitions, produce, requests
 
+# Takes its time whatever is asked, and needs no broker.
+NOT_QUICK = ("codec",)
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),

@@ -8,8 +8,7 @@ import socket
 import time
 from collections.abc import Callable, Sequence
 
-from bench import frames, procfs
-from bench.connection import connect
+from bench import frames, procfs, replay
 from bench.plan import Run
 from bench.report import Row, number
 from bench.rounds import Measured, Sample, interleave
@@ -45,8 +44,7 @@ def _idle(subject: Subject, fetches: int, wait_ms: int, seconds: float) -> Calla
         with subject.topic() as topic, contextlib.ExitStack() as stack:
             request = frames.fetch(topic, {0: 0}, 1_000_000, wait_ms=wait_ms)
             handles = {}
-            for _ in range(fetches):
-                connection = stack.enter_context(contextlib.closing(connect(subject.port)))
+            for connection in stack.enter_context(replay.connections(subject.port, fetches)):
                 connection.sendall(request)
                 handles[connection.fileno()] = connection
             # The requests are on their way; the broker has parked them when it is idle again.

@@ -60,7 +60,6 @@ def _storm(subject: Subject, request: bytes, connections: int, depth: int, secon
         error_at = API_VERSIONS_ERROR_AT if is_api_versions else None
         with replay.connections(subject.port, connections) as opened:
             pipelines = [replay.Pipeline(one, [request], size, error_at) for one in opened]
-            replay.drive(pipelines, 1, replay.total(connections))
             before = procfs.cpu_seconds(subject.pid)
             load = replay.drive(pipelines, depth, replay.until(seconds))
             cpu = procfs.cpu_seconds(subject.pid) - before
