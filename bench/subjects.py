@@ -54,6 +54,8 @@ class Child:
 
     def start(self) -> None:
         environment = {**os.environ, "PYTHONPATH": f"{ROOT / 'src'}{os.pathsep}{ROOT}"}
+        # Compiled modules are kept, as with anybody who installed the package.
+        environment.pop("PYTHONDONTWRITEBYTECODE", None)
         self.process = processes.start(
             self._command,
             stdout=subprocess.PIPE,
