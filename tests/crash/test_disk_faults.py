@@ -35,6 +35,7 @@ def test_a_full_disk_is_survived_and_service_goes_on(script: str, kind: FaultKin
 
 
 @pytest.mark.parametrize("script", sorted(SCRIPTS.keys() - {"compactions"}))  # one that cannot read just gives up
-def test_an_unreadable_sector_destroys_nothing(script: str) -> None:
-    report = run_faults(script, FaultKind.READ, every=EVERY.get(script, 1))
+@pytest.mark.parametrize("lasting", [False, True])
+def test_an_unreadable_sector_destroys_nothing(script: str, lasting: bool) -> None:
+    report = run_faults(script, FaultKind.READ, lasting=lasting, every=1 + EVERY.get(script, 1) // 4)
     assert report.violations == []

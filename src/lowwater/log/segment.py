@@ -257,19 +257,17 @@ class Segment(Tally):
     # -- files
 
     def rebuild_index(self) -> None:
-        """Walk over all headers; StorageError when they do not lead to the end."""
-        end = self.size
+        """Walk over all headers; StorageError when they do not lead to the end, and then the segment is as before."""
+        before = self.facts
+        # First of all, since it may fail: a failed write is cut back to `size`, which must not be forgotten then.
+        view = self.handle.mapped(before.size) if before.size else memoryview(b"")
         self.start_over()
-        if not end:
-            return
-        view = self.handle.mapped(end)
         try:
-            for position, header in headers(view, 0, end):
+            for position, header in headers(view, 0, before.size):
                 prefix = view[position : position + CRC_START]
                 self.note(prefix, header.last_offset, header.max_timestamp, header.size, INDEX_INTERVAL)
         except DamagedBatchError as error:
-            self.size = end
-            self._index = None
+            self.take(before)
             raise StorageError(f"{self.path} is damaged {error}") from error
 
     def save_index(self) -> None:
