@@ -1,0 +1,48 @@
+"""What a decision comes to: records to write, replies to send when those are durable, work to do elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple, TypeAlias
+
+Token: TypeAlias = Any
+"""Whoever waits for a reply, as the driver knows it. The cores only hand it back, once."""
+
+
+class Now(NamedTuple):
+    """The time of a decision: what is stored is stamped by the wall clock, timers run by the one that never jumps."""
+
+    wall_ms: int
+    monotonic_ms: float
+
+
+class GroupRecord(NamedTuple):
+    """A record of `__consumer_offsets` as it is stored; no value: the key is forgotten."""
+
+    key: bytes
+    value: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Computation:
+    """Much work, to be done off the event loop; its result comes back as `then(result)`, a command for the same shard.
+
+    `work` and `argument` survive pickling.
+    """
+
+    work: Callable[[Any], Any]
+    argument: Any
+    then: Callable[[Any], Any]
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Filled by one decision. Every token is replied to exactly once, in this outcome or in a later one."""
+
+    records: list[GroupRecord] = field(default_factory=list)
+    replies: list[tuple[Token, Any]] = field(default_factory=list)
+    computations: list[Computation] = field(default_factory=list)
+
+    def reply(self, token: Token, response: Any) -> None:
+        self.replies.append((token, response))
