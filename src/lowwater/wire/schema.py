@@ -77,9 +77,9 @@ def since(first: int, *, null: int | None = None, default: Any = ..., ignorable:
     return Spec(first=first, null=null, default=default, ignorable=ignorable)
 
 
-def until(last: int, *, default: Any = ..., ignorable: bool = False) -> Any:
-    """A field that exists up to and including version `last`."""
-    return Spec(last=last, default=default, ignorable=ignorable)
+def until(last: int, *, null: int | None = None, default: Any = ..., ignorable: bool = False) -> Any:
+    """A field that exists up to and including version `last`, and may be None from version `null` on."""
+    return Spec(last=last, null=null, default=default, ignorable=ignorable)
 
 
 def between(first: int, last: int, *, default: Any = ..., ignorable: bool = False) -> Any:

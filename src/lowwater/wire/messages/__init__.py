@@ -5,13 +5,20 @@ from typing import Any, NamedTuple
 from lowwater.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from lowwater.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from lowwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
+from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse
+from lowwater.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+)
 from lowwater.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsResponse
 from lowwater.wire.messages.create_topics import CreateTopicsRequest, CreateTopicsResponse
+from lowwater.wire.messages.delete_groups import DeleteGroupsRequest, DeleteGroupsResponse
 from lowwater.wire.messages.delete_records import DeleteRecordsRequest, DeleteRecordsResponse
 from lowwater.wire.messages.delete_topics import DeleteTopicsRequest, DeleteTopicsResponse
 from lowwater.wire.messages.describe_client_quotas import DescribeClientQuotasRequest, DescribeClientQuotasResponse
 from lowwater.wire.messages.describe_cluster import DescribeClusterRequest, DescribeClusterResponse
 from lowwater.wire.messages.describe_configs import DescribeConfigsRequest, DescribeConfigsResponse
+from lowwater.wire.messages.describe_groups import DescribeGroupsRequest, DescribeGroupsResponse
 from lowwater.wire.messages.describe_log_dirs import DescribeLogDirsRequest, DescribeLogDirsResponse
 from lowwater.wire.messages.describe_producers import DescribeProducersRequest, DescribeProducersResponse
 from lowwater.wire.messages.describe_quorum import DescribeQuorumRequest, DescribeQuorumResponse
@@ -22,16 +29,24 @@ from lowwater.wire.messages.describe_topic_partitions import (
 from lowwater.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
 from lowwater.wire.messages.fetch import FetchRequest, FetchResponse
 from lowwater.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
+from lowwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from lowwater.wire.messages.incremental_alter_configs import (
     IncrementalAlterConfigsRequest,
     IncrementalAlterConfigsResponse,
 )
 from lowwater.wire.messages.init_producer_id import InitProducerIdRequest, InitProducerIdResponse
+from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
+from lowwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse
 from lowwater.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
+from lowwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from lowwater.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
 from lowwater.wire.messages.metadata import MetadataRequest, MetadataResponse
+from lowwater.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
+from lowwater.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
+from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse
 from lowwater.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from lowwater.wire.messages.produce import ProduceRequest, ProduceResponse
+from lowwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
 from lowwater.wire.schema import declaration_of
 
 __all__ = [
@@ -43,10 +58,16 @@ __all__ = [
     "Api",
     "ApiVersionsRequest",
     "ApiVersionsResponse",
+    "ConsumerGroupDescribeRequest",
+    "ConsumerGroupDescribeResponse",
+    "ConsumerGroupHeartbeatRequest",
+    "ConsumerGroupHeartbeatResponse",
     "CreatePartitionsRequest",
     "CreatePartitionsResponse",
     "CreateTopicsRequest",
     "CreateTopicsResponse",
+    "DeleteGroupsRequest",
+    "DeleteGroupsResponse",
     "DeleteRecordsRequest",
     "DeleteRecordsResponse",
     "DeleteTopicsRequest",
@@ -57,6 +78,8 @@ __all__ = [
     "DescribeClusterResponse",
     "DescribeConfigsRequest",
     "DescribeConfigsResponse",
+    "DescribeGroupsRequest",
+    "DescribeGroupsResponse",
     "DescribeLogDirsRequest",
     "DescribeLogDirsResponse",
     "DescribeProducersRequest",
@@ -71,20 +94,36 @@ __all__ = [
     "FetchResponse",
     "FindCoordinatorRequest",
     "FindCoordinatorResponse",
+    "HeartbeatRequest",
+    "HeartbeatResponse",
     "IncrementalAlterConfigsRequest",
     "IncrementalAlterConfigsResponse",
     "InitProducerIdRequest",
     "InitProducerIdResponse",
+    "JoinGroupRequest",
+    "JoinGroupResponse",
+    "LeaveGroupRequest",
+    "LeaveGroupResponse",
     "ListConfigResourcesRequest",
     "ListConfigResourcesResponse",
+    "ListGroupsRequest",
+    "ListGroupsResponse",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
     "MetadataRequest",
     "MetadataResponse",
+    "OffsetCommitRequest",
+    "OffsetCommitResponse",
+    "OffsetDeleteRequest",
+    "OffsetDeleteResponse",
+    "OffsetFetchRequest",
+    "OffsetFetchResponse",
     "OffsetForLeaderEpochRequest",
     "OffsetForLeaderEpochResponse",
     "ProduceRequest",
     "ProduceResponse",
+    "SyncGroupRequest",
+    "SyncGroupResponse",
 ]
 
 
@@ -121,7 +160,15 @@ API: dict[int, Api] = {
         _api(FetchRequest, FetchResponse),
         _api(ListOffsetsRequest, ListOffsetsResponse),
         _api(MetadataRequest, MetadataResponse),
+        _api(OffsetCommitRequest, OffsetCommitResponse),
+        _api(OffsetFetchRequest, OffsetFetchResponse),
         _api(FindCoordinatorRequest, FindCoordinatorResponse),
+        _api(JoinGroupRequest, JoinGroupResponse),
+        _api(HeartbeatRequest, HeartbeatResponse),
+        _api(LeaveGroupRequest, LeaveGroupResponse),
+        _api(SyncGroupRequest, SyncGroupResponse),
+        _api(DescribeGroupsRequest, DescribeGroupsResponse),
+        _api(ListGroupsRequest, ListGroupsResponse),
         _api(ApiVersionsRequest, ApiVersionsResponse),
         _api(CreateTopicsRequest, CreateTopicsResponse),
         _api(DeleteTopicsRequest, DeleteTopicsResponse),
@@ -132,13 +179,17 @@ API: dict[int, Api] = {
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
         _api(CreatePartitionsRequest, CreatePartitionsResponse),
+        _api(DeleteGroupsRequest, DeleteGroupsResponse),
         _api(ElectLeadersRequest, ElectLeadersResponse),
         _api(IncrementalAlterConfigsRequest, IncrementalAlterConfigsResponse),
+        _api(OffsetDeleteRequest, OffsetDeleteResponse),
         _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
         _api(AlterClientQuotasRequest, AlterClientQuotasResponse),
         _api(DescribeQuorumRequest, DescribeQuorumResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeProducersRequest, DescribeProducersResponse),
+        _api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
+        _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
         _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
         _api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse),
     )
