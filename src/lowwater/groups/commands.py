@@ -1,0 +1,79 @@
+"""What a shard is asked, where the request alone does not say it: who asks, and quirks of old versions by name.
+
+Sync, Heartbeat, Leave, OffsetDelete and ListGroups need nothing beside their wire requests and are commands as they are
+(a Leave always with `members`, also that of an old version).
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from lowwater.errors import ErrorCode
+from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from lowwater.wire.messages.join_group import JoinGroupRequest
+from lowwater.wire.messages.offset_commit import OffsetCommitRequest
+from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup
+
+
+class Join(NamedTuple):
+    """JoinGroup. `asks_for_member_id`: a new member is told its id first and joins again with it (v4).
+
+    `knows_skip_assignment`: a returning leader can be told that nothing is to be assigned (v9). The rebalance timeout
+    is always set, also that of a v0.
+    """
+
+    request: JoinGroupRequest
+    client_id: str
+    client_host: str
+    asks_for_member_id: bool
+    knows_skip_assignment: bool
+
+
+class ConsumerHeartbeat(NamedTuple):
+    """ConsumerGroupHeartbeat. `generates_member_id`: a v0 may join without an id and is given one."""
+
+    request: ConsumerGroupHeartbeatRequest
+    client_id: str
+    client_host: str
+    generates_member_id: bool
+
+
+class Commit(NamedTuple):
+    """OffsetCommit. `expire_after_ms` is the client's own retention (v2 to v4), -1 for that of the settings.
+
+    `unknown_group` is the error for a member of a group that is not there, `stale_epoch` that for a member of a
+    consumer group with another epoch: old clients do not know the codes that newer ones get.
+    """
+
+    request: OffsetCommitRequest
+    by_id: bool
+    expire_after_ms: int
+    unknown_group: ErrorCode
+    stale_epoch: ErrorCode
+
+
+class Fetch(NamedTuple):
+    """OffsetFetch of one group. `topics` of None: everything it committed."""
+
+    group: OffsetFetchRequestGroup
+    by_id: bool
+    require_stable: bool
+
+
+class DescribeGroup(NamedTuple):
+    """DescribeGroups of one group. `unknown_is_error`: a group that is not there is not described as Dead (v6)."""
+
+    group_id: str
+    unknown_is_error: bool
+
+
+class DescribeConsumerGroup(NamedTuple):
+    """ConsumerGroupDescribe of one group."""
+
+    group_id: str
+
+
+class DeleteGroup(NamedTuple):
+    """DeleteGroups of one group."""
+
+    group_id: str
