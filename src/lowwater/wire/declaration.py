@@ -17,6 +17,7 @@ class Declaration:
         self.key = key
         self.version_min, self.version_max = versions
         self.flexible_since = flexible
+        self.from_client = False
 
     @cached_property
     def fields(self) -> tuple[Field, ...]:
@@ -70,21 +71,30 @@ def _constructor(cls: type) -> Any:
     return names["__init__"]
 
 
-def _sealed(cls: type[T], key: int, versions: tuple[int, int], flexible: int | None) -> type[T]:
+def _sealed(
+    cls: type[T], key: int, versions: tuple[int, int], flexible: int | None, from_client: bool = False
+) -> type[T]:
     annotations = getattr(cls, "__annotations__", {})
     lines = [(name, annotation, cls.__dict__.get(name, ...)) for name, annotation in annotations.items()]
     kept = {name: value for name, value in cls.__dict__.items() if name not in annotations}
     for name in ("__dict__", "__weakref__"):
         kept.pop(name, None)
-    kept |= {"__slots__": tuple(annotations), "__declared__": Declaration(lines, key, versions, flexible)}
+    declared = Declaration(lines, key, versions, flexible)
+    declared.from_client = from_client or cls.__name__.endswith("Request")
+    kept |= {"__slots__": tuple(annotations), "__declared__": declared}
     sealed: Any = type(cls.__name__, (_Declared,), kept)
     return sealed  # type: ignore[no-any-return]
 
 
 @dataclass_transform(kw_only_default=True)
-def message(*, key: int, versions: tuple[int, int], flexible: int | None) -> Callable[[type[T]], type[T]]:
-    """Declare a request or response body: its first and last version, and the first with compact fields and tags."""
-    return lambda cls: _sealed(cls, key, versions, flexible)
+def message(
+    *, key: int, versions: tuple[int, int], flexible: int | None, from_client: bool = False
+) -> Callable[[type[T]], type[T]]:
+    """Declare a request or response body: its first and last version, and the first with compact fields and tags.
+
+    What comes from clients, as requests always do, is limited in size when it is read, and may have bytes behind it.
+    """
+    return lambda cls: _sealed(cls, key, versions, flexible, from_client)
 
 
 @dataclass_transform(kw_only_default=True)

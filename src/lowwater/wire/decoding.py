@@ -56,7 +56,7 @@ class _Decoder:
         self._version = version
         self._flexible = declaration_of(cls).is_flexible(version)
         self._zero_copy = holds_records(cls)
-        self._is_request = cls.__name__.endswith("Request")
+        self._from_client = declaration_of(cls).from_client
         self._before: _PendingText | _PendingList | None = None
         self._run: list[tuple[str, str]] = []
         self._source = Source(
@@ -80,14 +80,14 @@ class _Decoder:
                 source.line("if type(buf) is not memoryview: buf = memoryview(buf)")
             else:
                 source.line("buf = bytes(buf)")
-            room = REQUEST_OBJECTS_MAX if self._is_request else RESPONSE_OBJECTS_MAX
+            room = REQUEST_OBJECTS_MAX if self._from_client else RESPONSE_OBJECTS_MAX
             source.line(f"size = len(buf); p = 0; room = {room}")
             with source.block("try:"):
                 source.line(f"m = new({source.constant('C', self._cls)})")
                 self._struct(self._cls, "m")
                 self._flush()
                 source.line(f"if p > size: fail('{title} ends early')")
-                if not self._is_request:
+                if not self._from_client:
                     # Kafka does not look behind a request, and librdkafka leaves bytes there (Metadata v13).
                     source.line(f"if p < size: fail('{title} has bytes left over')")
                 source.line("return m")
@@ -164,7 +164,7 @@ class _Decoder:
             source.line(f"else: {n}, p, {target} = {long}(buf, p, {n}, room)")
             source.line(f"p += {n} * {item.size}" + f" - {item.size}" * base)
             self._unpack(codes, targets)
-        if self._is_request:
+        if self._from_client:
             self._spend(n)
 
     def _lead(self, wide_code: str) -> str:

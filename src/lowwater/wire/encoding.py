@@ -223,8 +223,8 @@ def length_code(shape: Shape) -> str:
 def differs(field: Field, value: str) -> str:
     """Source of a condition: this field does not have its default value."""
     if isinstance(field.shape, Array):
-        return value
-    if isinstance(field.shape, type):
+        return value if field.default is not None else f"{value} is not None"
+    if isinstance(field.shape, type) and field.null is None:
         inner = [differs(each, f"{value}.{each.name}") for each in declaration_of(field.shape).fields]
         return f"({value} is not None and ({' or '.join(inner)}))"
     return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"

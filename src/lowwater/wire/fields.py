@@ -73,8 +73,8 @@ def field_of(name: str, annotation: Any, declared: Any) -> Field:
     if optional:
         (annotation,) = (each for each in get_args(annotation) if each is not type(None))
     shape = shape_of(annotation)
-    # A struct in a tag has no null on the wire: None stands for "not sent".
-    wire_null = optional and not (spec.tag is not None and isinstance(shape, type))
+    # A struct in a tag has no null on the wire unless that is said: None stands for "not sent".
+    wire_null = optional and not (spec.tag is not None and spec.null is None and isinstance(shape, type))
     null = (spec.first if spec.null is None else spec.null) if wire_null else None
     default = spec.default
     if default is ...:

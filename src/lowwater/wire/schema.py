@@ -87,9 +87,12 @@ def between(first: int, last: int, *, default: Any = ..., ignorable: bool = Fals
     return Spec(first=first, last=last, default=default, ignorable=ignorable)
 
 
-def tagged(tag: int, *, since: int, default: Any = ..., ignorable: bool = False) -> Any:
-    """A tagged field: left out when it has its default value, skipped by readers that do not know it."""
-    return Spec(first=since, tag=tag, default=default, ignorable=ignorable)
+def tagged(tag: int, *, since: int, null: int | None = None, default: Any = ..., ignorable: bool = False) -> Any:
+    """A tagged field: left out when it has its default value, skipped by readers that do not know it.
+
+    A struct has a mark of its being there in front, if it is one that may be None from version `null` on.
+    """
+    return Spec(first=since, null=null, tag=tag, default=default, ignorable=ignorable)
 
 
 def new(cls: type[T]) -> T:
