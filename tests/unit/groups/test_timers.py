@@ -90,7 +90,7 @@ def test_timers_that_come_and_go_do_not_fill_the_heap():
 
 def test_a_timer_that_was_swept_out_while_stopped_can_be_set_again():
     timers, timer = Timers(), Timer(None)
-    for _ in range(STOPPED_MAX + 1):
+    for _ in range(STOPPED_MAX):
         other = Timer(None)
         timers.set(other, 500)
         timers.stop(other)
