@@ -86,31 +86,43 @@ def decode(record: GroupRecord) -> tuple[Key, Value | None] | None:
 
 def _decoded_offset(key: bytes, value: bytes) -> tuple[OffsetCommitKey, OffsetCommitValue]:
     """The usual committed offset. Slots are filled without the constructor: a restart reads a million of them."""
+    read_key = _new(OffsetCommitKey)
+    read_key.group, read_key.topic, read_key.partition = read_offset_key(key)
+    return read_key, read_offset_value(value)
+
+
+def read_offset_key(key: bytes) -> tuple[str, str, int]:
+    """(group, topic, partition) of a committed offset, also of one in the oldest form."""
     try:
         _, group_size = _KEY_LEAD.unpack_from(key)
         topic_from = 6 + group_size
         (topic_size,) = _INT16.unpack_from(key, topic_from - 2)
         topic_to = topic_from + topic_size
-        _, offset, leader_epoch, metadata_size = _VALUE_LEAD.unpack_from(value)
-        if (
-            min(group_size, topic_size, metadata_size) < 0
-            or len(key) != topic_to + 4
-            or len(value) != metadata_size + 24
-        ):
+        if group_size < 0 or topic_size < 0 or len(key) != topic_to + 4:
+            raise WireError("the lengths in the key of a committed offset do not fit")
+        (partition,) = _INT32.unpack_from(key, topic_to)
+        return key[4 : topic_from - 2].decode(), key[topic_from:topic_to].decode(), partition
+    except (struct.error, UnicodeDecodeError) as error:
+        raise WireError(f"the key of a committed offset cannot be read: {error}") from error
+
+
+def read_offset_value(value: bytes) -> OffsetCommitValue:
+    """What `encode_value` or `offset_value` wrote, in any version."""
+    if value[:2] != b"\0\3":
+        decoded: OffsetCommitValue = _decoded_value(OffsetCommitValue, value)
+        return decoded
+    read = _new(OffsetCommitValue)
+    try:
+        _, read.offset, read.leader_epoch, metadata_size = _VALUE_LEAD.unpack_from(value)
+        if metadata_size < 0 or len(value) != metadata_size + 24:
             raise WireError("the lengths of a committed offset do not fit")
-        read_key, read_value = _new(OffsetCommitKey), _new(OffsetCommitValue)
-        read_key.group = key[4 : topic_from - 2].decode()
-        read_key.topic = key[topic_from:topic_to].decode()
-        (read_key.partition,) = _INT32.unpack_from(key, topic_to)
-        read_value.offset = offset
-        read_value.leader_epoch = leader_epoch
-        read_value.metadata = value[16:-8].decode()
-        (read_value.commit_timestamp,) = _INT64.unpack_from(value, metadata_size + 16)
+        read.metadata = value[16:-8].decode()
+        (read.commit_timestamp,) = _INT64.unpack_from(value, metadata_size + 16)
     except (struct.error, UnicodeDecodeError) as error:
         raise WireError(f"a committed offset cannot be read: {error}") from error
-    read_value.expire_timestamp = -1
-    read_value.topic_id = ZERO_UUID
-    return read_key, read_value
+    read.expire_timestamp = -1
+    read.topic_id = ZERO_UUID
+    return read
 
 
 def _decoded_value(cls: type[Any], value: bytes) -> Value:

@@ -1,0 +1,224 @@
+"""Committed offsets of one shard: how far each group has read, by topic and partition.
+
+A value is kept as the bytes that are stored in the log, and read when someone asks: a million of them fit in little
+memory and are back quickly after a restart.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from lowwater.errors import ErrorCode
+from lowwater.groups.commands import Commit, Fetch
+from lowwater.groups.config import GroupConfig
+from lowwater.groups.outcome import GroupRecord, Now, Outcome
+from lowwater.groups.record_schemas import OffsetCommitValue
+from lowwater.groups.records import (
+    encode_value,
+    forget_offset,
+    offset_key,
+    offset_value,
+    read_offset_key,
+    read_offset_value,
+)
+from lowwater.groups.topics import TopicsView
+from lowwater.wire.messages.offset_commit import (
+    OffsetCommitRequestPartition,
+    OffsetCommitResponse,
+    OffsetCommitResponsePartition,
+    OffsetCommitResponseTopic,
+)
+from lowwater.wire.messages.offset_fetch import (
+    OffsetFetchRequestTopics,
+    OffsetFetchResponseGroup,
+    OffsetFetchResponsePartitions,
+    OffsetFetchResponseTopics,
+)
+from lowwater.wire.schema import ZERO_UUID
+
+NEVER = -1
+
+
+class CommittedOffsets:
+    """`replay` writes; everything else reads, or says what is to be written."""
+
+    def __init__(self, config: GroupConfig, topics: TopicsView) -> None:
+        self._config = config
+        self._topics = topics
+        self._by_group: dict[str, dict[str, dict[int, bytes]]] = {}
+
+    def replay(self, record: GroupRecord) -> str:
+        """Keep or forget one offset; return its group."""
+        group, topic, partition = read_offset_key(record.key)
+        if record.value is not None:
+            topics = self._by_group.get(group)
+            if topics is None:
+                topics = self._by_group[group] = {}
+            partitions = topics.get(topic)
+            if partitions is None:
+                partitions = topics[topic] = {}
+            partitions[partition] = record.value
+        else:
+            self._forget(group, topic, partition)
+        return group
+
+    def _forget(self, group: str, topic: str, partition: int) -> None:
+        topics = self._by_group.get(group, {})
+        partitions = topics.get(topic, {})
+        if partitions.pop(partition, None) is not None and not partitions:
+            del topics[topic]
+            if not topics:
+                del self._by_group[group]
+
+    # -- reading
+
+    def __len__(self) -> int:
+        return sum(len(partitions) for topics in self._by_group.values() for partitions in topics.values())
+
+    def has_any(self, group: str) -> bool:
+        return group in self._by_group
+
+    def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
+        """None: never committed, or for another topic that had this name."""
+        value = self._by_group.get(group, {}).get(topic, {}).get(partition)
+        if value is None:
+            return None
+        committed = read_offset_value(value)
+        if committed.topic_id != ZERO_UUID:
+            topic_id = self._topics.topic_id(topic)
+            if topic_id is not None and topic_id != committed.topic_id:
+                return None
+        return committed
+
+    def fetch(self, command: Fetch) -> OffsetFetchResponseGroup:
+        group_id, asked = command.group.group_id, command.group.topics
+        if asked is None:
+            return OffsetFetchResponseGroup(group_id=group_id, topics=list(self._everything(group_id, command.by_id)))
+        topics = [self._fetch_topic(group_id, topic, command.by_id) for topic in asked]
+        return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
+
+    def _everything(self, group_id: str, by_id: bool) -> Iterator[OffsetFetchResponseTopics]:
+        for name, partitions in self._by_group.get(group_id, {}).items():
+            topic_id = self._topics.topic_id(name)
+            if by_id and topic_id is None:
+                continue
+            found = [self._answer(group_id, name, partition) for partition in partitions]
+            known = [one for one in found if one.committed_offset >= 0]
+            if known:
+                yield OffsetFetchResponseTopics(name=name, topic_id=topic_id or ZERO_UUID, partitions=known)
+
+    def _fetch_topic(self, group_id: str, asked: OffsetFetchRequestTopics, by_id: bool) -> OffsetFetchResponseTopics:
+        name = self._topics.topic_name(asked.topic_id) if by_id else asked.name
+        if name is None:
+            answers = [_nothing(partition, ErrorCode.UNKNOWN_TOPIC_ID) for partition in asked.partition_indexes]
+        else:
+            answers = [self._answer(group_id, name, partition) for partition in asked.partition_indexes]
+        return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=answers)
+
+    def _answer(self, group_id: str, topic: str, partition: int) -> OffsetFetchResponsePartitions:
+        committed = self.get(group_id, topic, partition)
+        if committed is None:
+            return _nothing(partition)
+        return OffsetFetchResponsePartitions(
+            partition_index=partition,
+            committed_offset=committed.offset,
+            committed_leader_epoch=committed.leader_epoch,
+            metadata=committed.metadata,
+        )
+
+    # -- committing
+
+    def commit(self, command: Commit, refused: ErrorCode, now: Now, out: Outcome) -> OffsetCommitResponse:
+        """Store what can be stored; `refused` is the group's word on all of it."""
+        request = command.request
+        expire_ms = NEVER if command.expire_after_ms < 0 else now.wall_ms + command.expire_after_ms
+        topics = self._topics
+        answers = []
+        for topic in request.topics:
+            name = topics.topic_name(topic.topic_id) if command.by_id else topic.name
+            count = topics.partition_count(name) if name is not None else None
+            unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            parts = []
+            for part in topic.partitions:
+                index = part.partition_index
+                if count is None or not 0 <= index < count:
+                    parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=unknown))
+                    continue
+                code = refused or self._problem(part)
+                if not code:
+                    assert name is not None
+                    key = offset_key(request.group_id, name, index)
+                    out.records.append(GroupRecord(key, _value(part, now.wall_ms, expire_ms, topic.topic_id)))
+                parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
+            answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
+        return OffsetCommitResponse(topics=answers)
+
+    def _problem(self, part: OffsetCommitRequestPartition) -> ErrorCode:
+        metadata = part.committed_metadata
+        if metadata and len(metadata) > self._config.offset_metadata_bytes_max:
+            return ErrorCode.OFFSET_METADATA_TOO_LARGE
+        return ErrorCode.NONE
+
+    # -- forgetting
+
+    def delete(self, group_id: str, topic: str, partitions: Iterable[int], out: Outcome) -> None:
+        stored = self._by_group.get(group_id, {}).get(topic, {})
+        out.records += [forget_offset(group_id, topic, one) for one in partitions if one in stored]
+
+    def delete_all(self, group_id: str, out: Outcome) -> None:
+        for topic, partitions in self._by_group.get(group_id, {}).items():
+            self.delete(group_id, topic, partitions, out)
+
+    def delete_topics(self, names: Iterable[str], out: Outcome) -> None:
+        """Topics were deleted: nobody's offset of them means anything any more."""
+        for name in names:
+            for group_id, topics in self._by_group.items():
+                self.delete(group_id, name, topics.get(name, ()), out)
+
+    def delete_outdated(self, is_gone: Callable[[str, bytes], bool], out: Outcome) -> None:
+        """After a restart: those of topics that were deleted when there was no time to write it down."""
+        for group_id, topics in self._by_group.items():
+            for topic, partitions in topics.items():
+                gone = [one for one, value in partitions.items() if is_gone(topic, read_offset_value(value).topic_id)]
+                self.delete(group_id, topic, gone, out)
+
+    def expire(
+        self, group_id: str, since_ms: int | None, subscribes_to: Callable[[str], bool], now: Now, out: Outcome
+    ) -> bool:
+        """Forget what is too old, counted from `since_ms` or, when None, from each commit; whether anything is left."""
+        left = False
+        for topic, partitions in self._by_group.get(group_id, {}).items():
+            if subscribes_to(topic):
+                left = True
+                continue
+            expired = [one for one, value in partitions.items() if self._is_expired(value, since_ms, now.wall_ms)]
+            self.delete(group_id, topic, expired, out)
+            left = left or len(expired) < len(partitions)
+        return left
+
+    def _is_expired(self, value: bytes, since_ms: int | None, now_ms: int) -> bool:
+        committed = read_offset_value(value)
+        if committed.expire_timestamp >= 0:
+            return now_ms >= committed.expire_timestamp
+        base_ms = committed.commit_timestamp if since_ms is None else since_ms
+        return now_ms - base_ms >= self._config.offsets_retention_ms
+
+
+def _value(part: OffsetCommitRequestPartition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:
+    metadata = part.committed_metadata or ""
+    if expire_ms == NEVER and topic_id == ZERO_UUID:
+        return offset_value(part.committed_offset, part.committed_leader_epoch, metadata, now_ms)
+    return encode_value(
+        OffsetCommitValue(
+            offset=part.committed_offset,
+            leader_epoch=part.committed_leader_epoch,
+            metadata=metadata,
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
+            topic_id=topic_id,
+        )
+    )
+
+
+def _nothing(partition: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:
+    return OffsetFetchResponsePartitions(partition_index=partition, committed_offset=-1, error_code=code)
