@@ -44,7 +44,8 @@ NO_FIRST_RETENTION_RUN = {"log.initial.task.delay.ms": DAY_MS}
 
 
 @contextlib.contextmanager
-def running(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[UnderTest]:
+def running(name: str, overrides: Mapping[str, str] | None = None, *, apart: bool = False) -> Iterator[UnderTest]:
+    """A broker for the length of a `with`; `apart`: ours in a process of its own too, not in a thread."""
     settings = {**NO_RETENTION_RUNS, **(overrides or {})}
     if name == "kafka":
         from peers.kafka import ApacheKafka
@@ -54,5 +55,5 @@ def running(name: str, overrides: Mapping[str, str] | None = None) -> Iterator[U
         return
     from lowwater.testing import Broker
 
-    with Broker(config=settings) as broker:
+    with Broker(config=settings, subprocess=apart) as broker:
         yield UnderTest(name, broker, Path(broker.data_dir))
