@@ -206,8 +206,8 @@ class CommittedOffsets:
 
 def _value(part: OffsetCommitRequestPartition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:
     metadata = part.committed_metadata or ""
-    if expire_ms == NEVER and topic_id == ZERO_UUID:
-        return offset_value(part.committed_offset, part.committed_leader_epoch, metadata, now_ms)
+    if expire_ms == NEVER:
+        return offset_value(part.committed_offset, part.committed_leader_epoch, metadata, now_ms, topic_id)
     return encode_value(
         OffsetCommitValue(
             offset=part.committed_offset,

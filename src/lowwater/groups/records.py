@@ -20,10 +20,12 @@ _INT16 = struct.Struct(">h")
 _KEY_LEAD = struct.Struct(">hh")
 _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
-_VALUE_LEAD = struct.Struct(">hqih")
+_VALUE_LEAD = struct.Struct(">hqiB")
 _new = object.__new__
 _OFFSET_COMMIT = 1
-_PLAIN, _EXPIRING, _WITH_TOPIC_ID = 3, 1, 4
+_OFFSET_VERSION, _EXPIRING_OFFSET_VERSION = 4, 1
+_SHORT_TEXT_MAX = 126  # its length is a varint of one byte
+_NO_TAGS, _TOPIC_ID_TAG = b"\0", b"\1\0\x10"
 
 
 class _Kind(NamedTuple):
@@ -38,7 +40,7 @@ _KINDS = {
     declaration_of(kind.key).key: kind
     for kind in (
         _Kind(schemas.LegacyOffsetCommitKey, schemas.LegacyOffsetCommitValue, 0),
-        _Kind(schemas.OffsetCommitKey, schemas.OffsetCommitValue, _PLAIN),
+        _Kind(schemas.OffsetCommitKey, schemas.OffsetCommitValue, _OFFSET_VERSION),
         _Kind(schemas.GroupMetadataKey, schemas.GroupMetadataValue, 3),
         _Kind(schemas.ConsumerGroupMetadataKey, schemas.ConsumerGroupMetadataValue, 0),
         _Kind(schemas.ConsumerGroupPartitionMetadataKey, schemas.ConsumerGroupPartitionMetadataValue, 0),
@@ -62,10 +64,9 @@ def encode_key(key: Key) -> bytes:
 
 
 def encode_value(value: Value) -> bytes:
-    if type(value) is OffsetCommitValue:
-        version = offset_version(value.expire_timestamp, value.topic_id)
-    else:
-        version = _KINDS[declaration_of(type(value)).key].version
+    version = _KINDS[declaration_of(type(value)).key].version
+    if type(value) is OffsetCommitValue and value.expire_timestamp != -1:
+        version = _EXPIRING_OFFSET_VERSION
     return _INT16.pack(version) + encoder(type(value), version)(value)
 
 
@@ -75,7 +76,7 @@ def decode(record: GroupRecord) -> tuple[Key, Value | None] | None:
     None altogether for a type of key that is not known: groups of other kinds. WireError when it cannot be read.
     """
     key, value = record
-    if value is not None and key[:2] == b"\0\1" and value[:2] == b"\0\3":
+    if value is not None and key[:2] == b"\0\1" and value[:2] == b"\0\4":
         return _decoded_offset(key, value)
     kind = _KINDS.get(int.from_bytes(key[:2], signed=True))
     if kind is None or len(key) < _INT16.size:
@@ -108,20 +109,36 @@ def read_offset_key(key: bytes) -> tuple[str, str, int]:
 
 def read_offset_value(value: bytes) -> OffsetCommitValue:
     """What `encode_value` or `offset_value` wrote, in any version."""
-    if value[:2] != b"\0\3":
-        decoded: OffsetCommitValue = _decoded_value(OffsetCommitValue, value)
-        return decoded
+    if (
+        len(value) > _VALUE_LEAD.size
+        and value[:2] == b"\0\4"
+        and 0 < value[_VALUE_LEAD.size - 1] <= _SHORT_TEXT_MAX + 1
+    ):
+        read = _usual_offset(value)
+        if read is not None:
+            return read
+    decoded: OffsetCommitValue = _decoded_value(OffsetCommitValue, value)
+    return decoded
+
+
+def _usual_offset(value: bytes) -> OffsetCommitValue | None:
+    """None when its lengths do not fit: the generated codec knows what is the matter."""
     read = _new(OffsetCommitValue)
+    _, read.offset, read.leader_epoch, text_size = _VALUE_LEAD.unpack_from(value)
+    text_to = _VALUE_LEAD.size + text_size - 1
+    tags = value[text_to + _INT64.size :]
+    if tags == _NO_TAGS:
+        read.topic_id = ZERO_UUID
+    elif len(tags) == len(_TOPIC_ID_TAG) + 16 and tags.startswith(_TOPIC_ID_TAG):
+        read.topic_id = tags[-16:]
+    else:
+        return None
     try:
-        _, read.offset, read.leader_epoch, metadata_size = _VALUE_LEAD.unpack_from(value)
-        if metadata_size < 0 or len(value) != metadata_size + 24:
-            raise WireError("the lengths of a committed offset do not fit")
-        read.metadata = value[16:-8].decode()
-        (read.commit_timestamp,) = _INT64.unpack_from(value, metadata_size + 16)
-    except (struct.error, UnicodeDecodeError) as error:
+        read.metadata = value[_VALUE_LEAD.size : text_to].decode()
+    except UnicodeDecodeError as error:
         raise WireError(f"a committed offset cannot be read: {error}") from error
+    (read.commit_timestamp,) = _INT64.unpack_from(value, text_to)
     read.expire_timestamp = -1
-    read.topic_id = ZERO_UUID
     return read
 
 
@@ -133,13 +150,6 @@ def _decoded_value(cls: type[Any], value: bytes) -> Value:
     if not declared.version_min <= version <= declared.version_max:
         raise WireError(f"{cls.__name__} v{version} is not known here")
     return decoder(cls, version)(memoryview(value)[2:])
-
-
-def offset_version(expire_timestamp: int, topic_id: bytes) -> int:
-    """The version that can say all there is to say of a committed offset."""
-    if expire_timestamp != -1:
-        return _EXPIRING
-    return _PLAIN if topic_id == ZERO_UUID else _WITH_TOPIC_ID
 
 
 def offset_key(group: str, topic: str, partition: int) -> bytes:
@@ -156,10 +166,24 @@ def offset_key(group: str, topic: str, partition: int) -> bytes:
     )
 
 
-def offset_value(offset: int, leader_epoch: int, metadata: str, commit_timestamp: int) -> bytes:
+def offset_value(
+    offset: int, leader_epoch: int, metadata: str, commit_timestamp: int, topic_id: bytes = ZERO_UUID
+) -> bytes:
     """What `encode_value(OffsetCommitValue(…))` gives, of an offset that does not expire by itself."""
     text = metadata.encode()
-    return _VALUE_LEAD.pack(_PLAIN, offset, leader_epoch, len(text)) + text + _INT64.pack(commit_timestamp)
+    if len(text) > _SHORT_TEXT_MAX:
+        return encode_value(
+            OffsetCommitValue(
+                offset=offset,
+                leader_epoch=leader_epoch,
+                metadata=metadata,
+                commit_timestamp=commit_timestamp,
+                topic_id=topic_id,
+            )
+        )
+    lead = _VALUE_LEAD.pack(_OFFSET_VERSION, offset, leader_epoch, len(text) + 1)
+    tags = _NO_TAGS if topic_id == ZERO_UUID else _TOPIC_ID_TAG + topic_id
+    return lead + text + _INT64.pack(commit_timestamp) + tags
 
 
 def forget_offset(group: str, topic: str, partition: int) -> GroupRecord:

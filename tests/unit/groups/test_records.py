@@ -12,7 +12,7 @@ from lowwater.groups.record_schemas import (
     OffsetCommitKey,
     OffsetCommitValue,
 )
-from lowwater.groups.records import decode, encode, forget_offset, offset_key, offset_value
+from lowwater.groups.records import decode, encode, forget_offset, offset_key, offset_value, read_offset_value
 from lowwater.wire.schema import encoder
 
 KEY = OffsetCommitKey(group="grüppe", topic="t", partition=7)
@@ -22,7 +22,7 @@ VALUE = OffsetCommitValue(offset=1 << 40, leader_epoch=3, metadata="notiz €", 
 def test_a_committed_offset_has_the_bytes_of_kafka() -> None:
     record = GroupRecord(offset_key("g", "t", 1), offset_value(5, 2, "m", 9))
     assert record.key == bytes.fromhex("0001 000167 000174 00000001")
-    assert record.value == bytes.fromhex("0003 0000000000000005 00000002 00016d 0000000000000009")
+    assert record.value == bytes.fromhex("0004 0000000000000005 00000002 026d 0000000000000009 00")
 
 
 def test_the_short_way_to_write_a_committed_offset_gives_the_same_bytes() -> None:
@@ -31,6 +31,15 @@ def test_the_short_way_to_write_a_committed_offset_gives_the_same_bytes() -> Non
     )
     assert short == encode(KEY, VALUE)
     assert decode(short) == (KEY, VALUE)
+
+
+@pytest.mark.parametrize("size", [0, 1, 126, 127, 128, 4096])
+@pytest.mark.parametrize("topic_id", [bytes(16), bytes(range(16))])
+def test_notes_of_every_length_are_written_and_read(size: int, topic_id: bytes) -> None:
+    value = OffsetCommitValue(offset=5, leader_epoch=1, metadata="n" * size, commit_timestamp=9, topic_id=topic_id)
+    short = offset_value(5, 1, value.metadata, 9, topic_id)
+    assert short == encode(KEY, value).value
+    assert read_offset_value(short) == value
 
 
 @pytest.mark.parametrize("version", range(5))
@@ -53,7 +62,7 @@ def test_every_version_of_a_committed_offset_is_read(version: int) -> None:
 @pytest.mark.parametrize(
     ("value", "version"),
     [
-        (OffsetCommitValue(offset=1, commit_timestamp=2), 3),
+        (OffsetCommitValue(offset=1, commit_timestamp=2), 4),
         (OffsetCommitValue(offset=1, commit_timestamp=2, expire_timestamp=3), 1),
         (OffsetCommitValue(offset=1, commit_timestamp=2, topic_id=bytes(range(16))), 4),
     ],
@@ -116,10 +125,15 @@ def test_a_record_cut_short_is_refused(cut: int) -> None:
         decode(GroupRecord(record.key, record.value[:-cut]))
 
 
-@pytest.mark.parametrize("value", [b"", b"\0", b"\0\5", b"\xff\xff", b"\0\x03" + bytes(12) + b"\xff\xff" + bytes(8)])
+@pytest.mark.parametrize("value", [b"", b"\0", b"\0\5", b"\xff\xff", b"\0\x04" + bytes(12) + b"\x03" + bytes(8)])
 def test_a_value_that_cannot_be_understood_is_refused(value: bytes) -> None:
     with pytest.raises(WireError):
         decode(GroupRecord(offset_key("g", "t", 1), value))
+
+
+def test_a_note_that_is_not_utf8_is_refused() -> None:
+    with pytest.raises(WireError):
+        read_offset_value(offset_value(1, 1, "x", 1).replace(b"x", b"\xff"))
 
 
 def test_a_name_that_is_not_utf8_is_refused() -> None:
