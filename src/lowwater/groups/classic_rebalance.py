@@ -1,0 +1,406 @@
+"""How a classic group comes from one generation to the next: gather the members, log the generation, wait for Syncs.
+
+What the log tells (generation, protocol, leader, assignments) is set by `replay_metadata` alone. All else is forgotten
+when the broker stops: who waits, which ids were handed out, which timers run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from lowwater.errors import ErrorCode
+from lowwater.groups import records
+from lowwater.groups.classic_history import RebalanceHistory
+from lowwater.groups.classic_members import HandedOutId, Member, Roster
+from lowwater.groups.config import GroupConfig
+from lowwater.groups.metrics import GroupMetrics
+from lowwater.groups.outcome import Now, Outcome
+from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from lowwater.groups.timers import Timer, Timers
+from lowwater.ports import Ids
+from lowwater.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
+from lowwater.wire.messages.sync_group import SyncGroupResponse
+
+EMPTY = "Empty"
+PREPARING = "PreparingRebalance"
+COMPLETING = "CompletingRebalance"
+STABLE = "Stable"
+DEAD = "Dead"
+
+NO_ASSIGNMENTS: Mapping[str, bytes] = {}
+
+
+class RebalancingGroup:
+    """A classic group below its requests: states, timers and the log."""
+
+    __slots__ = (
+        "_history",
+        "_initial_until_ms",
+        "_is_logged",
+        "_newcomers",
+        "_phase",
+        "_unreplayed",
+        "config",
+        "generation",
+        "group_id",
+        "ids",
+        "leader",
+        "metrics",
+        "protocol",
+        "protocol_type",
+        "roster",
+        "since_ms",
+        "state",
+        "timers",
+    )
+
+    def __init__(self, group_id: str, config: GroupConfig, ids: Ids, timers: Timers, metrics: GroupMetrics) -> None:
+        self.group_id = group_id
+        self.config = config
+        self.ids = ids
+        self.timers = timers
+        self.metrics = metrics
+        self.state = EMPTY
+        # As the log has it. The state began at `since_ms` by the wall clock.
+        self.generation = 0
+        self.protocol_type = ""
+        self.protocol: str | None = None
+        self.leader: str | None = None
+        self.since_ms: int | None = None
+        self._is_logged = False
+        self._unreplayed = 0
+        self.roster = Roster(metrics)
+        self._history = RebalanceHistory(group_id, metrics)
+        # Preparing: how long members may join. Completing and Stable: how long they may take to sync.
+        self._phase = Timer(self)
+        # The first rebalance of an empty group waits for more members, at most until then.
+        self._initial_until_ms: float | None = None
+        self._newcomers = False
+
+    # Members come and go
+
+    def start_session(self, member: Member, now: Now) -> None:
+        self.timers.set(member, now.monotonic_ms + member.session_timeout_ms)
+
+    def park_join(self, member: Member, token: object, out: Outcome) -> None:
+        """A Join of the same member that still waits was given up by its client."""
+        given_up = self.roster.wait_for_join(member, token)
+        if given_up is not None:
+            out.reply(given_up, join_refusal(ErrorCode.REBALANCE_IN_PROGRESS, member.member_id))
+
+    def remove(self, member: Member, error: ErrorCode, out: Outcome, *, told_id: str = "") -> None:
+        """Take a member out; its waiting requests get `error`, its Join along with the id to go on with."""
+        self.timers.stop(member)
+        join_token = self.roster.end_join(member)
+        if join_token is not None:
+            out.reply(join_token, join_refusal(error, told_id))
+        self._end_sync(member, SyncGroupResponse(error_code=error), out)
+        self.roster.remove(member)
+
+    def forget_id(self, handed_out: HandedOutId) -> None:
+        self.timers.stop(handed_out)
+        del self.roster.handed_out[handed_out.member_id]
+
+    def _end_sync(self, member: Member, response: SyncGroupResponse, out: Outcome) -> bool:
+        token, member.sync_token = member.sync_token, None
+        if token is not None:
+            out.reply(token, response)
+        return token is not None
+
+    # Gather the members
+
+    def prepare(self, reason: str, now: Now, out: Outcome) -> None:
+        """Leave Empty, Completing or Stable: members have to join again."""
+        if self.state == COMPLETING:
+            self._interrupt_syncs(now, out)
+        was_empty = self.state == EMPTY
+        self.state = PREPARING
+        self.roster.unsynced.clear()
+        self.timers.stop(self._phase)
+        self._history.began(reason, self.generation, now)
+        if was_empty:
+            self._wait_for_more(now, out)
+        elif not self.roster.members or self.roster.all_have_joined():
+            self.complete_join(now, out)
+        else:
+            self.timers.set(self._phase, now.monotonic_ms + self.roster.rebalance_timeout_ms())
+
+    def _interrupt_syncs(self, now: Now, out: Outcome) -> None:
+        response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
+        for member in self.roster.members.values():
+            if self._end_sync(member, response, out):
+                self.start_session(member, now)
+
+    def _wait_for_more(self, now: Now, out: Outcome) -> None:
+        delay_ms = self.config.initial_rebalance_delay_ms
+        if delay_ms == 0:
+            self.complete_join(now, out)
+            return
+        self._newcomers = False
+        self._initial_until_ms = now.monotonic_ms + max(self.roster.rebalance_timeout_ms(), delay_ms)
+        self.timers.set(self._phase, now.monotonic_ms + delay_ms)
+
+    def note_newcomer(self) -> None:
+        """The first rebalance may wait for yet more."""
+        self._newcomers = True
+
+    def _initial_delay_over(self, until_ms: float, now: Now, out: Outcome) -> None:
+        if not self._newcomers or now.monotonic_ms >= until_ms:
+            self.complete_join(now, out)
+            return
+        self._newcomers = False
+        self.timers.set(self._phase, min(now.monotonic_ms + self.config.initial_rebalance_delay_ms, until_ms))
+
+    def complete_if_all_joined(self, now: Now, out: Outcome) -> None:
+        """The first rebalance of a group takes its time all the same."""
+        if self.state == PREPARING and self._initial_until_ms is None and self.roster.all_have_joined():
+            self.complete_join(now, out)
+
+    def complete_join(self, now: Now, out: Outcome) -> None:
+        """Go on with those who joined. Static members may be restarting: they are kept."""
+        absent = [member for member in self.roster.members.values() if member.join_token is None]
+        for member in absent:
+            if member.instance_id is None:
+                self.remove(member, ErrorCode.UNKNOWN_MEMBER_ID, out)
+        leader = self.roster.elect()
+        if leader is None and self.roster.members:
+            self.timers.set(self._phase, now.monotonic_ms + self.roster.rebalance_timeout_ms())
+            return
+        self._initial_until_ms = None
+        self.timers.stop(self._phase)
+        if leader is None:
+            self._become_empty(now, out)
+        else:
+            self._begin_generation(leader, now, out)
+
+    def _become_empty(self, now: Now, out: Outcome) -> None:
+        self.state = EMPTY
+        self.write(self.generation + 1, None, None, NO_ASSIGNMENTS, now, out)
+        self._history.emptied(self.generation + 1, now)
+
+    def _begin_generation(self, leader: Member, now: Now, out: Outcome) -> None:
+        """Log the generation before anyone hears of it: a crash must not lead to a second one of the same number."""
+        roster, generation, protocol = self.roster, self.generation + 1, self.roster.vote()
+        self.write(generation, protocol, leader.member_id, NO_ASSIGNMENTS, now, out)
+        self.state = COMPLETING
+        roster.unsynced.update(roster.members)
+        for member in roster.members.values():
+            token = roster.end_join(member)
+            member.is_new = False
+            self.start_session(member, now)
+            if token is not None:
+                told = self._members_told(protocol) if member is leader else []
+                out.reply(token, self._join_answer(member, generation, protocol, leader.member_id, told))
+        self.timers.set(self._phase, now.monotonic_ms + roster.rebalance_timeout_ms())
+
+    # Answers
+
+    def join_answer(self, member: Member) -> JoinGroupResponse:
+        """The current generation once more."""
+        told = self._members_told(self.protocol) if member.member_id == self.leader else []
+        return self._join_answer(member, self.generation, self.protocol, self.leader or "", told)
+
+    def returned_answer(self, member: Member, leader: str | None, knows_skip_assignment: bool) -> JoinGroupResponse:
+        """For a static member that is back. A leader that cannot be told to assign nothing is not told that it leads.
+
+        `leader` is who led before: its old id, if that was the member itself.
+        """
+        if not knows_skip_assignment:
+            return self._join_answer(member, self.generation, self.protocol, leader or "", [])
+        leads = member.member_id == self.roster.heir
+        told = self._members_told(self.protocol) if leads else []
+        answer = self._join_answer(member, self.generation, self.protocol, self.roster.heir or "", told)
+        answer.skip_assignment = leads
+        return answer
+
+    def _join_answer(
+        self, member: Member, generation: int, protocol: str | None, leader: str, told: list[JoinGroupResponseMember]
+    ) -> JoinGroupResponse:
+        return JoinGroupResponse(
+            generation_id=generation,
+            protocol_type=self.roster.protocol_type,
+            protocol_name=protocol,
+            leader=leader,
+            member_id=member.member_id,
+            members=told,
+        )
+
+    def _members_told(self, protocol: str | None) -> list[JoinGroupResponseMember]:
+        return [
+            JoinGroupResponseMember(
+                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(protocol)
+            )
+            for member in self.roster.members.values()
+        ]
+
+    def sync_answer(self, assignment: bytes) -> SyncGroupResponse:
+        return SyncGroupResponse(protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=assignment)
+
+    # Wait for Syncs
+
+    def park_sync(self, member: Member, token: object, out: Outcome) -> None:
+        """A Sync of the same member that still waits was given up by its client."""
+        self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), out)
+        member.sync_token = token
+        self.note_sync(member)
+
+    def note_sync(self, member: Member) -> None:
+        self.roster.unsynced.discard(member.member_id)
+        if not self.roster.unsynced:
+            self.timers.stop(self._phase)
+
+    def complete_sync(self, assignments: Mapping[str, bytes], now: Now, out: Outcome) -> None:
+        """The leader has assigned. Whoever it left out has nothing to do."""
+        self.write(self.generation, self.protocol, self.leader, assignments, now, out)
+        self.state = STABLE
+        for member in self.roster.members.values():
+            if self._end_sync(member, self.sync_answer(assignments.get(member.member_id, b"")), out):
+                self.start_session(member, now)
+        self._history.ended(self.generation, self.roster, assignments, now)
+        self._history.warn_if_frequent(self.roster, self.config.session_timeout_max_ms, now)
+
+    # Timers
+
+    def due(self, timer: Timer, now: Now, out: Outcome) -> None:
+        """The time of a member, of an id or of a phase has come."""
+        self.assert_replayed()
+        if isinstance(timer, Member):
+            self._session_over(timer, now, out)
+        elif isinstance(timer, HandedOutId):
+            self.forget_id(timer)
+            self.complete_if_all_joined(now, out)
+        elif self.state == PREPARING:
+            self._join_over(now, out)
+        else:
+            self._sync_over(now, out)
+
+    def _session_over(self, member: Member, now: Now, out: Outcome) -> None:
+        """Who waits for an answer cannot send heartbeats; only a first Join is not waited with forever."""
+        if member.sync_token is not None or (member.join_token is not None and not member.is_new):
+            return
+        self._history.silent(now)
+        self.remove(member, ErrorCode.UNKNOWN_MEMBER_ID, out)
+        if self.state == PREPARING:
+            self.complete_if_all_joined(now, out)
+        else:
+            self.prepare(f"member {member.name} was silent for {member.session_timeout_ms} ms", now, out)
+
+    def _join_over(self, now: Now, out: Outcome) -> None:
+        if self._initial_until_ms is not None:
+            self._initial_delay_over(self._initial_until_ms, now, out)
+        else:
+            self.complete_join(now, out)
+
+    def _sync_over(self, now: Now, out: Outcome) -> None:
+        laggards = [self.roster.members[member_id] for member_id in self.roster.unsynced]
+        for member in laggards:
+            self.remove(member, ErrorCode.UNKNOWN_MEMBER_ID, out)
+        names = ", ".join(sorted(member.name for member in laggards))
+        self.prepare(f"no SyncGroup from {names} in time", now, out)
+
+    # The log
+
+    def write(
+        self,
+        generation: int,
+        protocol: str | None,
+        leader: str | None,
+        assignments: Mapping[str, bytes],
+        now: Now,
+        out: Outcome,
+    ) -> None:
+        """Log the group as it is to be; it is so once that is replayed."""
+        value = GroupMetadataValue(
+            protocol_type=self.roster.protocol_type,
+            generation=generation,
+            protocol=protocol,
+            leader=leader,
+            current_state_timestamp=now.wall_ms,
+            members=[
+                _stored(member, protocol, assignments.get(member.member_id, b""))
+                for member in self.roster.members.values()
+            ],
+        )
+        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), value))
+        self._unreplayed += 1
+
+    def assert_replayed(self) -> None:
+        assert not self._unreplayed, f"group {self.group_id!r} decides before its last record was replayed"
+
+    def replay_metadata(self, value: GroupMetadataValue) -> None:
+        """Take over what the log tells, live and at a start."""
+        self._unreplayed = max(0, self._unreplayed - 1)
+        self._is_logged = True
+        self.generation = value.generation
+        self.protocol_type = value.protocol_type
+        self.protocol = value.protocol
+        self.leader = self.roster.heir = value.leader
+        self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
+        kept = {stored.member_id for stored in value.members}
+        for member in [member for member in self.roster.members.values() if member.member_id not in kept]:
+            self.timers.stop(member)
+            self.roster.remove(member)
+        for stored in value.members:
+            self._replay_member(stored, value)
+
+    def _replay_member(self, stored: MemberMetadata, value: GroupMetadataValue) -> None:
+        member = self.roster.members.get(stored.member_id)
+        if member is None:
+            member = Member(self, stored.member_id, stored.group_instance_id)
+            self.roster.add(member, value.protocol_type)
+        # A live member knows more protocols than the log tells of.
+        if member.metadata(value.protocol) != stored.subscription or not member.protocols:
+            self.roster.set_protocols(member, ((value.protocol or "", bytes(stored.subscription)),))
+        member.client_id, member.client_host = stored.client_id, stored.client_host
+        member.session_timeout_ms = stored.session_timeout
+        # Records of old brokers have no rebalance timeout.
+        member.rebalance_timeout_ms = (
+            stored.session_timeout if stored.rebalance_timeout < 0 else stored.rebalance_timeout
+        )
+        member.assignment = bytes(stored.assignment)
+
+    def loaded(self, now: Now, out: Outcome) -> None:
+        """The whole log was replayed. Every member has its full time to call again.
+
+        A generation without any assignment was left by a crash before its leader had assigned: members join again.
+        """
+        members = self.roster.members
+        for member in members.values():
+            self.start_session(member, now)
+        if not members:
+            self.state = EMPTY
+            return
+        self.state = STABLE
+        if not any(member.assignment for member in members.values()):
+            self.prepare("the broker stopped during a rebalance", now, out)
+        elif len(members) > self.config.group_size_max:
+            self.prepare(f"{len(members)} members are more than the {self.config.group_size_max} allowed", now, out)
+
+    def forget(self, out: Outcome) -> None:
+        """Take all that the log has of this group out of it."""
+        if self._is_logged:
+            out.records.append(records.encode(GroupMetadataKey(group=self.group_id), None))
+
+    def die(self) -> None:
+        """Final. The group is out of the shard's books; whoever still holds it is sent away."""
+        self.state = DEAD
+        self.timers.stop(self._phase)
+        for handed_out in list(self.roster.handed_out.values()):
+            self.forget_id(handed_out)
+
+
+def join_refusal(error: ErrorCode, member_id: str) -> JoinGroupResponse:
+    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
+
+
+def _stored(member: Member, protocol: str | None, assignment: bytes) -> MemberMetadata:
+    return MemberMetadata(
+        member_id=member.member_id,
+        group_instance_id=member.instance_id,
+        client_id=member.client_id,
+        client_host=member.client_host,
+        rebalance_timeout=member.rebalance_timeout_ms,
+        session_timeout=member.session_timeout_ms,
+        subscription=member.metadata(protocol),
+        assignment=assignment,
+    )
