@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 import pytest
 from tests.conformance.golden.as_json import as_json
-from tests.conformance.golden.instances import KAFKA_LACKS, Style, instance, messages, one_field_set
+from tests.conformance.golden.instances import CLASSES, KAFKA_LACKS, Style, instance, messages, one_field_set
 from tests.conformance.golden.oracle import Oracle
 
 from lowwater.errors import ErrorCode
@@ -21,7 +21,6 @@ from lowwater.wire.schema import Declaration, declaration_of, decoder, encoder, 
 pytestmark = pytest.mark.peer("kafka")
 
 REPEATS = {Style.DEFAULTS: 1, Style.EMPTY: 1, Style.FULL: 3, Style.MIXED: 6, Style.WIDE: 1}
-CLASSES = [cls for api in API.values() for cls in (api.request, api.response)]
 
 
 @pytest.fixture(scope="module")

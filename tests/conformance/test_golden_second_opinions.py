@@ -10,14 +10,12 @@ from collections.abc import Callable
 from typing import Any
 
 import pytest
-from tests.conformance.golden.instances import Style, instance, messages
+from tests.conformance.golden.instances import REQUESTS_AND_RESPONSES, Style, instance, messages
 
-from lowwater.wire.messages import API
 from lowwater.wire.schema import decoder, encoder, fields_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # kafka-python's way to load its schemas
 STYLES = (Style.FULL, Style.MIXED, Style.NULLS, Style.EMPTY)
-CLASSES = [cls for api in API.values() for cls in (api.request, api.response)]
 KAFKA_PYTHON_FOLDERS = ("admin", "consumer", "metadata", "producer")
 # Reads bytes with another implementation: the object it made, and the bytes it writes for that.
 Opinion = Callable[[type[Any], int, bytes], tuple[Any, bytes]]
@@ -78,7 +76,7 @@ def compared(ours: Any, theirs: Any, version: int) -> int:
     return count
 
 
-@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("cls", REQUESTS_AND_RESPONSES)
 @pytest.mark.parametrize(
     "opinion",
     [

@@ -8,12 +8,27 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
+from lowwater.groups import record_schemas
+from lowwater.groups.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, zero_of
 from lowwater.wire.messages import API
 from lowwater.wire.schema import declaration_of, fields_of
 
 # The oldest form of ListOffsets is served for old clients' sake; Kafka's own classes no longer have it.
 KAFKA_LACKS = {("ListOffsetsRequest", 0), ("ListOffsetsResponse", 0)}
+RECORDS: list[type[Any]] = [
+    cls
+    for name, cls in vars(record_schemas).items()
+    if name.endswith(("Key", "Value")) and hasattr(cls, "__declared__")
+]
+# What is judged: messages of the protocol, those inside them, and the records of `__consumer_offsets`.
+REQUESTS_AND_RESPONSES: list[type[Any]] = [cls for api in API.values() for cls in (api.request, api.response)]
+CLASSES: list[type[Any]] = [
+    *REQUESTS_AND_RESPONSES,
+    ConsumerProtocolSubscription,
+    ConsumerProtocolAssignment,
+    *RECORDS,
+]
 LETTERS = "abcXYZ019._-äß€漢字🌊"
 
 
@@ -28,11 +43,10 @@ class Style(enum.Enum):
 
 def messages() -> Iterator[tuple[type[Any], int]]:
     """Every message class with every version that is declared."""
-    for api in API.values():
-        for cls in (api.request, api.response):
-            declared = declaration_of(cls)
-            for version in range(declared.version_min, declared.version_max + 1):
-                yield cls, version
+    for cls in CLASSES:
+        declared = declaration_of(cls)
+        for version in range(declared.version_min, declared.version_max + 1):
+            yield cls, version
 
 
 def instance(cls: type[Any], version: int, style: Style, rng: random.Random) -> Any:

@@ -107,8 +107,14 @@ public class GoldenBytes {
         return HEX.formatHex(copy);
     }
 
+    /** Requests and responses, what consumers say inside them, and the records of the group coordinator. */
     private static Class<?> dataClass(JsonNode request) throws ClassNotFoundException {
-        return Class.forName("org.apache.kafka.common.message." + request.get("name").asText() + "Data");
+        String name = request.get("name").asText();
+        if (name.endsWith("Request") || name.endsWith("Response")) {
+            return Class.forName("org.apache.kafka.common.message." + name + "Data");
+        }
+        String folder = name.startsWith("ConsumerProtocol") ? "common.message." : "coordinator.group.generated.";
+        return Class.forName("org.apache.kafka." + folder + name);
     }
 
     private static Class<?> converter(JsonNode request) throws ClassNotFoundException {
