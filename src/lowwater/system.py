@@ -9,6 +9,8 @@ import mmap
 import os
 import time
 import uuid
+import weakref
+from functools import cache
 from pathlib import Path
 
 from lowwater.ports import File
@@ -20,6 +22,10 @@ SYNCFS_TELLS_ERRORS_SINCE = (5, 8)
 KEEP_SIZE = 1
 
 _libc = ctypes.CDLL(None, use_errno=True)
+_libc.mmap.restype = ctypes.c_void_p
+_libc.mmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_int64)
+_libc.munmap.argtypes = (ctypes.c_void_p, ctypes.c_size_t)
+_MAP_FAILED = ctypes.c_void_p(-1).value
 
 
 class SystemClock:
@@ -58,7 +64,13 @@ class SystemFile:
         return os.pwrite(self.fd, data, position)
 
     def map(self, size: int) -> memoryview:
-        return memoryview(mmap.mmap(self.fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ))
+        """Python's own mmap would hold a second handle of the file; this one holds none."""
+        address = _libc.mmap(None, size, mmap.PROT_READ, mmap.MAP_SHARED, self.fd, 0)
+        if address is None or address == _MAP_FAILED:
+            raise _last_error("mmap", self._path)
+        pages = _pages(size.bit_length()).from_address(address)
+        weakref.finalize(pages, _libc.munmap, address, size).atexit = False
+        return memoryview(pages).cast("B")[:size].toreadonly()
 
     def is_cached(self, position: int, size: int) -> bool:
         """Samples: readahead brings neighbouring pages in together, so a few tell of the whole."""
@@ -88,6 +100,12 @@ class SystemFile:
 
     def close(self) -> None:
         os.close(self.fd)
+
+
+@cache
+def _pages(bits: int) -> type[ctypes.Array[ctypes.c_ubyte]]:
+    """As many bytes as no map with a size of so many bits has; a type for each size would be slow to make."""
+    return ctypes.c_ubyte * (1 << bits)
 
 
 class SystemLock:
@@ -162,7 +180,7 @@ class SystemDisk:
         # The kernel tells a failed write-back once to each handle: a handle opened now could miss it, and whose data
         # was lost is not told. So the failure stays.
         if held.sync_failure is None and _libc.syncfs(held.fd):
-            held.sync_failure = _last_error("syncfs")
+            held.sync_failure = _last_error("syncfs", path)
         if held.sync_failure is not None:
             raise held.sync_failure
         return True
@@ -196,6 +214,6 @@ def _syncfs_tells_errors() -> bool:
         return False
 
 
-def _last_error(what: str) -> OSError:
+def _last_error(what: str, path: str) -> OSError:
     code = ctypes.get_errno()
-    return OSError(code, f"{what}: {os.strerror(code)}")
+    return OSError(code, f"{what}: {os.strerror(code)}", path)

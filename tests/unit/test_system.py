@@ -45,6 +45,26 @@ def test_a_map_outlives_the_file_and_its_name(disk: SystemDisk, tmp_path: Path) 
     assert view.readonly
 
 
+def test_a_map_holds_no_file_handle_and_goes_with_its_last_view(disk: SystemDisk, tmp_path: Path) -> None:
+    file = disk.open(f"{tmp_path}/a", create=True)
+    file.pwrite(b"hello", 0)
+    handles = len(os.listdir("/proc/self/fd"))
+    part = file.map(5)[1:3]
+    assert len(os.listdir("/proc/self/fd")) == handles
+    assert bytes(part) == b"el"
+    assert f"{tmp_path}/a" in Path("/proc/self/maps").read_text()
+    del part
+    assert f"{tmp_path}/a" not in Path("/proc/self/maps").read_text()
+    file.close()
+
+
+def test_a_map_that_cannot_be_had_is_an_error(disk: SystemDisk, tmp_path: Path) -> None:
+    file = disk.open(f"{tmp_path}/a", create=True)
+    with pytest.raises(OSError, match="mmap"):
+        file.map(0)
+    file.close()
+
+
 def test_reserved_room_does_not_change_the_size(disk: SystemDisk, tmp_path: Path) -> None:
     file = disk.open(f"{tmp_path}/a", create=True)
     file.pwrite(b"hello", 0)

@@ -9,6 +9,8 @@ from lowwater.ports import Disk, File
 
 FILES_MAX = 512
 LIMIT_MIN = 8
+# Pages that were read through a map count as memory of this process, until the map goes. They stay in the page cache.
+SHOWN_BYTES_MAX = 16 * 1024 * 1024
 
 
 class OpenFile:
@@ -32,9 +34,13 @@ class OpenFile:
             self._file = self._cache.reopen(self)
         return self._file
 
-    def mapped(self, size: int) -> memoryview:
-        """A read-only view of at least [0, size). The caller says that the file never shrinks below that."""
+    def mapped(self, size: int, reads: int | None = None) -> memoryview:
+        """A read-only view of at least [0, size), of which about `reads` bytes (default: all) will be looked at.
+
+        The caller says that the file never shrinks below `size`.
+        """
         self.used_at = self._cache.opened
+        self._cache.note_shown(size if reads is None else reads)
         if self.view is None or len(self.view) < size:
             self.view = self.file().map(size)
             self._cache.note_map(self)
@@ -71,17 +77,16 @@ class OpenFile:
 class FileCache:
     """Closes what was used least lately when more than `limit` files are open."""
 
-    __slots__ = ("_limit", "_maps", "_maps_max", "_open", "disk", "opened")
+    __slots__ = ("_limit", "_maps", "_open", "_shown", "disk", "opened")
 
     def __init__(self, disk: Disk, limit: int = FILES_MAX) -> None:
         self.disk = disk
         self._limit = max(limit, LIMIT_MIN)
-        # A map holds a file handle of its own.
-        self._maps_max = self._limit // 4
         self._open: set[OpenFile] = set()
         # Counts the files opened so far: the clock by which "lately" is told.
         self.opened = 0
-        self._maps: dict[OpenFile, None] = {}
+        self._maps: set[OpenFile] = set()
+        self._shown = 0
 
     def open(self, path: str, *, create: bool = False) -> OpenFile:
         entry = OpenFile(self, path, self._open_file(path, create=create))
@@ -106,16 +111,25 @@ class FileCache:
         return self.disk.open(path, create=create)
 
     def note_map(self, entry: OpenFile) -> None:
-        self._maps[entry] = None
-        if len(self._maps) > self._maps_max:
-            oldest = next(iter(self._maps))
-            del self._maps[oldest]
-            oldest.view = None
+        self._maps.add(entry)
+
+    def note_shown(self, size: int) -> None:
+        """So many bytes will be read through a map: drop the maps once enough was; new ones cost little."""
+        self._shown += size
+        if self._shown > SHOWN_BYTES_MAX:
+            self._shown = size
+            self.drop_maps()
+
+    def drop_maps(self) -> None:
+        """Readers keep what they hold."""
+        for entry in self._maps:
+            entry.view = None
+        self._maps.clear()
 
     def forget(self, entry: OpenFile) -> None:
         """Close the file for good, now or when the last pin goes."""
         self._open.discard(entry)
-        self._maps.pop(entry, None)
+        self._maps.discard(entry)
         entry.doom()
 
     def close_all(self) -> None:
@@ -135,5 +149,5 @@ class FileCache:
         unpinned = (entry for entry in self._open if not entry.pins)
         for entry in sorted(unpinned, key=attrgetter("used_at"))[:count]:
             self._open.discard(entry)
-            self._maps.pop(entry, None)
+            self._maps.discard(entry)
             entry.close()

@@ -96,7 +96,7 @@ def _batches(segment: Segment, start: int) -> Iterator[tuple[int, BatchHeader]]:
     if not segment.size:
         return
     checked = start
-    for position, header in headers(segment.handle.mapped(segment.size), start, segment.size):
+    for position, header in headers(segment.handle.mapped(segment.size, CHECK_STEP), start, segment.size):
         if position >= checked:
             checked = min(position + CHECK_STEP, segment.size)
             segment.verify(position, checked)

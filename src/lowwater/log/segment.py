@@ -179,7 +179,7 @@ class Segment(Tally):
         self.verify(begin, min(begin + wanted, end))
         if wanted < SMALL_READ:
             return _as_slice(_copy(self.handle.file(), offset, begin, max_bytes, end, min_one))
-        view = self.handle.mapped(end)
+        view = self.handle.mapped(end, wanted)
         start = find_offset(view, begin, end, offset)
         stop = self._stop(view, start, max_bytes, end, min_one)
         return _as_slice(view[start:stop])
@@ -198,7 +198,7 @@ class Segment(Tally):
 
     def _cold(self, offset: int, begin: int, max_bytes: int, end: int, min_one: bool) -> Slice:
         """The same view of the file, after its pages were read elsewhere: readers that are slow cost no memory."""
-        disk, path, content = self._files.disk, self.path, self._content()
+        disk, path, content = self._files.disk, self.path, self._content(max_bytes)
         view = content.view
 
         def load() -> list[Buffer]:
@@ -219,10 +219,10 @@ class Segment(Tally):
     def verify(self, start: int, end: int) -> None:
         """Compare what [start, end) touches with the sums of its intervals, once; StorageError on damage."""
         if self.index.unverified is not None:
-            self._compare(self._content(), start, end)
+            self._compare(self._content(end - start), start, end)
 
-    def _content(self) -> _Content:
-        return _Content(self.handle.mapped(self.size), self.size, *self.index.last_interval)
+    def _content(self, reads: int) -> _Content:
+        return _Content(self.handle.mapped(self.size, reads), self.size, *self.index.last_interval)
 
     def _compare(self, content: _Content, start: int, end: int) -> None:
         """The same with what was there a while ago; for any thread."""
@@ -243,14 +243,14 @@ class Segment(Tally):
 
     def batch_at(self, position: int) -> memoryview:
         """The whole batch at `position`."""
-        view = self.handle.mapped(self.size)
+        view = self.handle.mapped(self.size, INDEX_INTERVAL)
         return view[position : position + span_at(view, position)[2]]
 
     def end_position(self, upto: int) -> int:
         """Where the first batch begins that holds `upto` or a later offset."""
         if upto >= self.next_offset:
             return self.size
-        view = self.handle.mapped(self.size)
+        view = self.handle.mapped(self.size, INDEX_INTERVAL)
         begin = self.index.position_before(upto - self.base_offset)
         return find_offset(view, begin, self.size, upto)
 

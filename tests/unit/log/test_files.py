@@ -6,7 +6,7 @@ import errno
 
 import pytest
 
-from lowwater.log.files import FileCache
+from lowwater.log.files import SHOWN_BYTES_MAX, FileCache
 from lowwater.testing.simdisk import SimDisk, SimFile
 
 
@@ -80,13 +80,17 @@ def test_a_map_is_made_anew_when_the_file_has_grown() -> None:
     assert len(entry.mapped(3)) == 6
 
 
-def test_the_number_of_maps_is_bounded() -> None:
-    disk = disk_with(30)
+def test_maps_are_dropped_once_enough_was_read_through_them() -> None:
+    disk = disk_with(3)
     cache = FileCache(disk, limit=16)
-    entries = [cache.open(f"/{number}") for number in range(30)]
-    for entry in entries:
-        entry.mapped(1)
-    assert sum(entry.view is not None for entry in entries) <= 4
+    entries = [cache.open(f"/{number}") for number in range(3)]
+    held = entries[0].mapped(1, SHOWN_BYTES_MAX // 2)
+    entries[1].mapped(1, SHOWN_BYTES_MAX // 2)
+    assert [entry.view is not None for entry in entries] == [True, True, False]
+    entries[2].mapped(1, 1)
+    assert [entry.view is not None for entry in entries] == [False, False, True]
+    assert bytes(held) == b"0", "a reader keeps what it holds"
+    assert bytes(entries[0].mapped(1, 1)) == b"0"
 
 
 def test_when_handles_run_out_others_are_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
