@@ -8,8 +8,9 @@ from collections.abc import Mapping
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups import classic_table as table
+from lowwater.groups.classic_logged import join_refusal
 from lowwater.groups.classic_members import Member, protocols_of
-from lowwater.groups.classic_rebalance import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, RebalancingGroup, join_refusal
+from lowwater.groups.classic_rebalance import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, RebalancingGroup
 from lowwater.groups.classic_table import JoinStep
 from lowwater.groups.commands import Join
 from lowwater.groups.config import GroupConfig
@@ -183,10 +184,10 @@ class ClassicGroup(RebalancingGroup):
         if self.state != EMPTY and self.roster.protocol_type != PROTOCOL_TYPE:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
-    def check_delete(self, now: Now) -> None:
+    def check_delete(self) -> None:
         if self.state == DEAD:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-        table.DELETE[self.state](self, None, now)
+        table.DELETE[self.state](self)
 
     # Checks that hold in all states, in the order in which requests make them
 

@@ -1,7 +1,6 @@
 """How a classic group comes from one generation to the next: gather the members, log the generation, wait for Syncs.
 
-What the log tells (generation, protocol, leader, assignments) is set by `replay_metadata` alone. All else is forgotten
-when the broker stops: who waits, which ids were handed out, which timers run.
+All of this is forgotten when the broker stops: who waits, which ids were handed out, which timers run.
 """
 
 from __future__ import annotations
@@ -9,16 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lowwater.errors import ErrorCode
-from lowwater.groups import records
 from lowwater.groups.classic_history import RebalanceHistory
-from lowwater.groups.classic_members import HandedOutId, Member, Roster
+from lowwater.groups.classic_logged import NO_ASSIGNMENTS, LoggedGroup, join_refusal
+from lowwater.groups.classic_members import HandedOutId, Member
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Now, Outcome
-from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from lowwater.groups.outcome import Now, Outcome, Token
 from lowwater.groups.timers import Timer, Timers
 from lowwater.ports import Ids
-from lowwater.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from lowwater.wire.messages.sync_group import SyncGroupResponse
 
 EMPTY = "Empty"
@@ -27,49 +24,15 @@ COMPLETING = "CompletingRebalance"
 STABLE = "Stable"
 DEAD = "Dead"
 
-NO_ASSIGNMENTS: Mapping[str, bytes] = {}
 
+class RebalancingGroup(LoggedGroup):
+    """A classic group below its requests: states and timers."""
 
-class RebalancingGroup:
-    """A classic group below its requests: states, timers and the log."""
-
-    __slots__ = (
-        "_history",
-        "_initial_until_ms",
-        "_is_logged",
-        "_newcomers",
-        "_phase",
-        "_unreplayed",
-        "config",
-        "generation",
-        "group_id",
-        "ids",
-        "leader",
-        "metrics",
-        "protocol",
-        "protocol_type",
-        "roster",
-        "since_ms",
-        "state",
-        "timers",
-    )
+    __slots__ = ("_history", "_initial_until_ms", "_newcomers", "_phase", "state")
 
     def __init__(self, group_id: str, config: GroupConfig, ids: Ids, timers: Timers, metrics: GroupMetrics) -> None:
-        self.group_id = group_id
-        self.config = config
-        self.ids = ids
-        self.timers = timers
-        self.metrics = metrics
+        super().__init__(group_id, config, ids, timers, metrics)
         self.state = EMPTY
-        # As the log has it. The state began at `since_ms` by the wall clock.
-        self.generation = 0
-        self.protocol_type = ""
-        self.protocol: str | None = None
-        self.leader: str | None = None
-        self.since_ms: int | None = None
-        self._is_logged = False
-        self._unreplayed = 0
-        self.roster = Roster(metrics)
         self._history = RebalanceHistory(group_id, metrics)
         # Preparing: how long members may join. Completing and Stable: how long they may take to sync.
         self._phase = Timer(self)
@@ -82,7 +45,7 @@ class RebalancingGroup:
     def start_session(self, member: Member, now: Now) -> None:
         self.timers.set(member, now.monotonic_ms + member.session_timeout_ms)
 
-    def park_join(self, member: Member, token: object, out: Outcome) -> None:
+    def park_join(self, member: Member, token: Token, out: Outcome) -> None:
         """A Join of the same member that still waits was given up by its client."""
         given_up = self.roster.wait_for_join(member, token)
         if given_up is not None:
@@ -189,56 +152,13 @@ class RebalancingGroup:
             member.is_new = False
             self.start_session(member, now)
             if token is not None:
-                told = self._members_told(protocol) if member is leader else []
-                out.reply(token, self._join_answer(member, generation, protocol, leader.member_id, told))
+                told = self.members_told(protocol) if member is leader else []
+                out.reply(token, self.generation_answer(member, generation, protocol, leader.member_id, told))
         self.timers.set(self._phase, now.monotonic_ms + roster.rebalance_timeout_ms())
-
-    # Answers
-
-    def join_answer(self, member: Member) -> JoinGroupResponse:
-        """The current generation once more."""
-        told = self._members_told(self.protocol) if member.member_id == self.leader else []
-        return self._join_answer(member, self.generation, self.protocol, self.leader or "", told)
-
-    def returned_answer(self, member: Member, leader: str | None, knows_skip_assignment: bool) -> JoinGroupResponse:
-        """For a static member that is back. A leader that cannot be told to assign nothing is not told that it leads.
-
-        `leader` is who led before: its old id, if that was the member itself.
-        """
-        if not knows_skip_assignment:
-            return self._join_answer(member, self.generation, self.protocol, leader or "", [])
-        leads = member.member_id == self.roster.heir
-        told = self._members_told(self.protocol) if leads else []
-        answer = self._join_answer(member, self.generation, self.protocol, self.roster.heir or "", told)
-        answer.skip_assignment = leads
-        return answer
-
-    def _join_answer(
-        self, member: Member, generation: int, protocol: str | None, leader: str, told: list[JoinGroupResponseMember]
-    ) -> JoinGroupResponse:
-        return JoinGroupResponse(
-            generation_id=generation,
-            protocol_type=self.roster.protocol_type,
-            protocol_name=protocol,
-            leader=leader,
-            member_id=member.member_id,
-            members=told,
-        )
-
-    def _members_told(self, protocol: str | None) -> list[JoinGroupResponseMember]:
-        return [
-            JoinGroupResponseMember(
-                member_id=member.member_id, group_instance_id=member.instance_id, metadata=member.metadata(protocol)
-            )
-            for member in self.roster.members.values()
-        ]
-
-    def sync_answer(self, assignment: bytes) -> SyncGroupResponse:
-        return SyncGroupResponse(protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=assignment)
 
     # Wait for Syncs
 
-    def park_sync(self, member: Member, token: object, out: Outcome) -> None:
+    def park_sync(self, member: Member, token: Token, out: Outcome) -> None:
         """A Sync of the same member that still waits was given up by its client."""
         self._end_sync(member, SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS), out)
         member.sync_token = token
@@ -298,67 +218,6 @@ class RebalancingGroup:
         names = ", ".join(sorted(member.name for member in laggards))
         self.prepare(f"no SyncGroup from {names} in time", now, out)
 
-    # The log
-
-    def write(
-        self,
-        generation: int,
-        protocol: str | None,
-        leader: str | None,
-        assignments: Mapping[str, bytes],
-        now: Now,
-        out: Outcome,
-    ) -> None:
-        """Log the group as it is to be; it is so once that is replayed."""
-        value = GroupMetadataValue(
-            protocol_type=self.roster.protocol_type,
-            generation=generation,
-            protocol=protocol,
-            leader=leader,
-            current_state_timestamp=now.wall_ms,
-            members=[
-                _stored(member, protocol, assignments.get(member.member_id, b""))
-                for member in self.roster.members.values()
-            ],
-        )
-        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), value))
-        self._unreplayed += 1
-
-    def assert_replayed(self) -> None:
-        assert not self._unreplayed, f"group {self.group_id!r} decides before its last record was replayed"
-
-    def replay_metadata(self, value: GroupMetadataValue) -> None:
-        """Take over what the log tells, live and at a start."""
-        self._unreplayed = max(0, self._unreplayed - 1)
-        self._is_logged = True
-        self.generation = value.generation
-        self.protocol_type = value.protocol_type
-        self.protocol = value.protocol
-        self.leader = self.roster.heir = value.leader
-        self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
-        kept = {stored.member_id for stored in value.members}
-        for member in [member for member in self.roster.members.values() if member.member_id not in kept]:
-            self.timers.stop(member)
-            self.roster.remove(member)
-        for stored in value.members:
-            self._replay_member(stored, value)
-
-    def _replay_member(self, stored: MemberMetadata, value: GroupMetadataValue) -> None:
-        member = self.roster.members.get(stored.member_id)
-        if member is None:
-            member = Member(self, stored.member_id, stored.group_instance_id)
-            self.roster.add(member, value.protocol_type)
-        # A live member knows more protocols than the log tells of.
-        if member.metadata(value.protocol) != stored.subscription or not member.protocols:
-            self.roster.set_protocols(member, ((value.protocol or "", bytes(stored.subscription)),))
-        member.client_id, member.client_host = stored.client_id, stored.client_host
-        member.session_timeout_ms = stored.session_timeout
-        # Records of old brokers have no rebalance timeout.
-        member.rebalance_timeout_ms = (
-            stored.session_timeout if stored.rebalance_timeout < 0 else stored.rebalance_timeout
-        )
-        member.assignment = bytes(stored.assignment)
-
     def loaded(self, now: Now, out: Outcome) -> None:
         """The whole log was replayed. Every member has its full time to call again.
 
@@ -376,31 +235,9 @@ class RebalancingGroup:
         elif len(members) > self.config.group_size_max:
             self.prepare(f"{len(members)} members are more than the {self.config.group_size_max} allowed", now, out)
 
-    def forget(self, out: Outcome) -> None:
-        """Take all that the log has of this group out of it."""
-        if self._is_logged:
-            out.records.append(records.encode(GroupMetadataKey(group=self.group_id), None))
-
     def die(self) -> None:
         """Final. The group is out of the shard's books; whoever still holds it is sent away."""
         self.state = DEAD
         self.timers.stop(self._phase)
         for handed_out in list(self.roster.handed_out.values()):
             self.forget_id(handed_out)
-
-
-def join_refusal(error: ErrorCode, member_id: str) -> JoinGroupResponse:
-    return JoinGroupResponse(error_code=error, protocol_name=None, member_id=member_id)
-
-
-def _stored(member: Member, protocol: str | None, assignment: bytes) -> MemberMetadata:
-    return MemberMetadata(
-        member_id=member.member_id,
-        group_instance_id=member.instance_id,
-        client_id=member.client_id,
-        client_host=member.client_host,
-        rebalance_timeout=member.rebalance_timeout_ms,
-        session_timeout=member.session_timeout_ms,
-        subscription=member.metadata(protocol),
-        assignment=assignment,
-    )

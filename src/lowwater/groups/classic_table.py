@@ -103,7 +103,7 @@ TXN_COMMIT_AS_MEMBER: Mapping[str, Check] = {
     STABLE: do.accept,
 }
 
-DELETE: Mapping[str, Check] = {
+DELETE: Mapping[str, Callable[[RebalancingGroup], None]] = {
     EMPTY: do.accept,
     PREPARING: do.refuse_with_members,
     COMPLETING: do.refuse_with_members,

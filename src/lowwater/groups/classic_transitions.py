@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.groups.classic_logged import join_refusal
 from lowwater.groups.classic_members import HandedOutId, Member, protocols_of
-from lowwater.groups.classic_rebalance import RebalancingGroup, join_refusal
+from lowwater.groups.classic_rebalance import RebalancingGroup
 from lowwater.groups.commands import Join
 from lowwater.groups.outcome import Now, Outcome, Token
 from lowwater.wire.messages.heartbeat import HeartbeatResponse
@@ -167,7 +168,7 @@ def _reason(request: JoinGroupRequest) -> str:
 # Sync
 
 
-def sync_too_early(group: RebalancingGroup, request: SyncGroupRequest, token: Token, now: Now, out: Outcome) -> None:
+def sync_too_early(*_: object) -> None:
     raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
@@ -203,7 +204,7 @@ def keep_alive(group: RebalancingGroup, member: Member, token: Token, now: Now, 
 # Leave: the members are out already
 
 
-def nobody_left(group: RebalancingGroup, reason: str, now: Now, out: Outcome) -> None:
+def nobody_left(*_: object) -> None:
     """An id that was handed out is all that an Empty group can lose."""
 
 
@@ -218,7 +219,7 @@ def rebalance_without(group: RebalancingGroup, reason: str, now: Now, out: Outco
 # OffsetCommit, TxnOffsetCommit, DeleteGroups: may it be?
 
 
-def accept(group: RebalancingGroup, member: Member | None, now: Now) -> None:
+def accept(*_: object) -> None:
     """Nothing stands against it."""
 
 
@@ -227,10 +228,10 @@ def accept_as_heartbeat(group: RebalancingGroup, member: Member | None, now: Now
     member.deadline_ms = now.monotonic_ms + member.session_timeout_ms
 
 
-def refuse_while_completing(group: RebalancingGroup, member: Member | None, now: Now) -> None:
+def refuse_while_completing(*_: object) -> None:
     """The member knows this generation but not yet what is its own in it."""
     raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS)
 
 
-def refuse_with_members(group: RebalancingGroup, member: Member | None, now: Now) -> None:
+def refuse_with_members(*_: object) -> None:
     raise ApiError(ErrorCode.NON_EMPTY_GROUP)
