@@ -5,20 +5,23 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from lowwater.broker.durability import GroupCommit
 from lowwater.broker.fetch_sessions import FetchSessions
 from lowwater.broker.housekeeping import Housekeeping
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
-from lowwater.broker.topic import Topic
+from lowwater.broker.topic import OFFSETS_TOPIC, Topic
 from lowwater.broker.topics import Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.log.files import FILES_MAX
 from lowwater.log.store import LogStore
 from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
+
+if TYPE_CHECKING:
+    from lowwater.broker.coordinator import GroupCoordinator
 
 logger = logging.getLogger(__name__)
 
@@ -67,6 +70,7 @@ class Broker:
         self.store: LogStore
         self.topics: Topics
         self._housekeeping: Housekeeping
+        self._groups: GroupCoordinator | None = None
 
     def open(self) -> None:
         """Take the data directory, bring it into order, begin the housekeeping. Blocking."""
@@ -87,6 +91,8 @@ class Broker:
         self.topics.on_deleted.append(self._drop)
         self._housekeeping = Housekeeping(self)
         self._housekeeping.start()
+        if self.topics.get(OFFSETS_TOPIC) is not None:
+            self.groups  # noqa: B018  begins to load
 
     def close(self) -> None:
         """Flush everything and leave the clean marker. Blocking."""
@@ -102,6 +108,17 @@ class Broker:
 
     def stop_housekeeping(self) -> None:
         self._housekeeping.stop()
+        if self._groups is not None:
+            self._groups.stop()
+
+    @property
+    def groups(self) -> GroupCoordinator:
+        """Imported on first use: many a broker never sees a group."""
+        if self._groups is None:
+            from lowwater.broker.coordinator import GroupCoordinator
+
+            self._groups = GroupCoordinator(self)
+        return self._groups
 
     @property
     def config(self) -> BrokerConfig:

@@ -34,6 +34,13 @@ class Partition:
             self.tell_waiting_fetches(len(batch))
         return appended
 
+    def append_own(self, batch: bytearray, now_ms: int) -> Appended:
+        """A batch of the broker itself, to one of its own topics; StorageError when it cannot be written."""
+        appended = self.log.append_own(batch, now_ms)
+        if self.waiting_fetches:
+            self.tell_waiting_fetches(len(batch))
+        return appended
+
     def tell_waiting_fetches(self, size: int) -> None:
         for fetch in tuple(self.waiting_fetches):
             fetch.grew(size)

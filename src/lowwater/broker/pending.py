@@ -9,7 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Coroutine, Generator
 from typing import Any, Generic, TypeVar
 
+from lowwater.errors import ApiError
+
 T = TypeVar("T")
+U = TypeVar("U")
 
 
 class Pending(Generic[T]):
@@ -46,6 +49,54 @@ class Pending(Generic[T]):
             callback(self)
         else:
             self._callbacks.append(callback)
+
+    def map(self, change: Callable[[T], U]) -> Pending[U]:
+        """The same answer, changed; what `change` raises is the failure of the new one."""
+        return self._then(lambda done: change(done.result()))
+
+    def recover(self, change: Callable[[ApiError], T]) -> Pending[T]:
+        """The same answer, or what `change` makes of a refusal."""
+
+        def settled(done: Pending[T]) -> T:
+            try:
+                return done.result()
+            except ApiError as error:
+                return change(error)
+
+        return self._then(settled)
+
+    def _then(self, change: Callable[[Pending[T]], U]) -> Pending[U]:
+        changed: Pending[U] = Pending()
+
+        def settle(done: Pending[T]) -> None:
+            try:
+                value = change(done)
+            except Exception as error:
+                changed.fail(error)
+            else:
+                changed.resolve(value)
+
+        self.on_done(settle)
+        return changed
+
+    @staticmethod
+    def gather(answers: list[Any], combine: Callable[[list[Any]], U]) -> U | Pending[U]:
+        """All answers together, at once when each is there; none of those that are awaited may fail."""
+        waiting = [one for one in answers if isinstance(one, Pending)]
+        if not waiting:
+            return combine(answers)
+        left = len(waiting)
+        together: Pending[U] = Pending()
+
+        def one_done(_: Pending[Any]) -> None:
+            nonlocal left
+            left -= 1
+            if not left:
+                together.resolve(combine([one.result() if isinstance(one, Pending) else one for one in answers]))
+
+        for one in waiting:
+            one.on_done(one_done)
+        return together
 
     def abandon(self) -> None:
         if not self.done and self.on_abandon is not None:

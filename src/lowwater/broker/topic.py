@@ -11,7 +11,8 @@ from lowwater.log.config import LogConfig
 
 OpenPartition: TypeAlias = Callable[["Topic", int], Partition]
 
-INTERNAL_TOPICS = frozenset({"__consumer_offsets", "__transaction_state", "__share_group_state"})
+OFFSETS_TOPIC = "__consumer_offsets"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
 
 
 class Topic:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lowwater.config.group_settings import GROUP_SETTINGS
 from lowwater.config.listeners import ONE_LISTENER
 from lowwater.config.log_settings import LOG_SETTINGS
 from lowwater.config.setting import INT_MAX, Check, Kind, Setting, Update, at_least, between
@@ -195,5 +196,5 @@ UNUSED = (
     Setting("socket.receive.buffer.bytes", Kind.INT, 102_400, SYSTEM_DECIDES, acts=False),
 )
 
-BROKER_SETTINGS: tuple[Setting, ...] = (*CONNECTIONS, *CLUSTER, *TOPICS, *LOG_SETTINGS, *UNUSED)
+BROKER_SETTINGS: tuple[Setting, ...] = (*CONNECTIONS, *CLUSTER, *TOPICS, *LOG_SETTINGS, *GROUP_SETTINGS, *UNUSED)
 BROKER_SETTING: dict[str, Setting] = {setting.name: setting for setting in BROKER_SETTINGS}

@@ -8,7 +8,7 @@ REBALANCE_BUCKETS_MS = (10, 50, 100, 500, 1_000, 5_000, 10_000, 30_000, 60_000, 
 
 
 class GroupMetrics:
-    """Shared by all shards of a broker. The first two go up and down, the others only up."""
+    """Of one shard, or of all together. Groups and members go up and down, everything else only up."""
 
     __slots__ = (
         "active_groups",
@@ -37,3 +37,13 @@ class GroupMetrics:
         self.rebalances_total += 1
         self.rebalance_duration_ms_sum += duration_ms
         self.rebalance_duration_buckets[bisect_left(REBALANCE_BUCKETS_MS, duration_ms)] += 1
+
+    def add_totals(self, other: GroupMetrics) -> None:
+        """Everything that only goes up."""
+        self.rebalances_total += other.rebalances_total
+        self.rebalance_duration_ms_sum += other.rebalance_duration_ms_sum
+        self.offset_commits_total += other.offset_commits_total
+        self.heartbeats_total += other.heartbeats_total
+        self.member_timeouts += other.member_timeouts
+        for place, count in enumerate(other.rebalance_duration_buckets):
+            self.rebalance_duration_buckets[place] += count

@@ -7,6 +7,7 @@ memory and are back quickly after a restart.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import TypeAlias
 
 from lowwater.errors import ErrorCode
 from lowwater.groups.commands import Commit, Fetch
@@ -37,6 +38,7 @@ from lowwater.wire.messages.offset_fetch import (
 from lowwater.wire.schema import ZERO_UUID
 
 NEVER = -1
+MayCommit: TypeAlias = Callable[[str, int], bool]
 
 
 class CommittedOffsets:
@@ -128,8 +130,10 @@ class CommittedOffsets:
 
     # -- committing
 
-    def commit(self, command: Commit, refused: ErrorCode, now: Now, out: Outcome) -> OffsetCommitResponse:
-        """Store what can be stored; `refused` is the group's word on all of it."""
+    def commit(
+        self, command: Commit, refused: ErrorCode, may_commit: MayCommit | None, now: Now, out: Outcome
+    ) -> OffsetCommitResponse:
+        """Store what can be stored. `refused` is the group's word on all of it, `may_commit` that on each partition."""
         request = command.request
         expire_ms = NEVER if command.expire_after_ms < 0 else now.wall_ms + command.expire_after_ms
         topics = self._topics
@@ -138,17 +142,21 @@ class CommittedOffsets:
             name = topics.topic_name(topic.topic_id) if command.by_id else topic.name
             count = topics.partition_count(name) if name is not None else None
             unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            # Also of commits by name: a topic that is deleted and made anew begins without offsets.
+            topic_id = (topics.topic_id(name) if name is not None else None) or ZERO_UUID
             parts = []
             for part in topic.partitions:
                 index = part.partition_index
                 if count is None or not 0 <= index < count:
                     parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=unknown))
                     continue
+                assert name is not None
                 code = refused or self._problem(part)
+                if may_commit is not None and not code and not may_commit(name, index):
+                    code = command.stale_epoch
                 if not code:
-                    assert name is not None
                     key = offset_key(request.group_id, name, index)
-                    out.records.append(GroupRecord(key, _value(part, now.wall_ms, expire_ms, topic.topic_id)))
+                    out.records.append(GroupRecord(key, _value(part, now.wall_ms, expire_ms, topic_id)))
                 parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
             answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
         return OffsetCommitResponse(topics=answers)

@@ -180,8 +180,16 @@ class PartitionLog(Availability):
         """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error."""
         if self.offline is not None:
             self.check_online()
+        return self._append(batch, admit(batch, self.config, now_ms, zstd_allowed=zstd_allowed), now_ms)
+
+    def append_own(self, batch: bytearray, now_ms: int) -> Appended:
+        """The same for a batch that the broker itself made, which needs no check."""
+        if self.offline is not None:
+            self.check_online()
+        return self._append(memoryview(batch), BatchHeader.parse(batch), now_ms)
+
+    def _append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         config = self.config
-        header = admit(batch, config, now_ms, zstd_allowed=zstd_allowed)
         if self._load is not None:
             self.touch()
         if header.producer_id >= 0 and self._producers is not None:

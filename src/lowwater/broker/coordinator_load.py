@@ -1,0 +1,113 @@
+"""Reading a partition of `__consumer_offsets` into a shard, a little per turn, so that other requests are served."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from itertools import islice
+from typing import TYPE_CHECKING
+
+from lowwater.broker.partition import Partition
+from lowwater.errors import ApiError, StorageError, WireError
+from lowwater.groups.outcome import GroupRecord
+from lowwater.log.batches import DamagedBatchError, headers
+from lowwater.log.slices import Slice
+from lowwater.types import Buffer
+from lowwater.wire.plain_batch import read_pairs
+
+if TYPE_CHECKING:
+    from lowwater.broker.broker import Broker
+    from lowwater.groups.shard import GroupShard
+
+SLICE_BYTES = 1 << 20
+RECORDS_PER_TURN = 1000
+
+
+class ShardLoading:
+    """Replays every record up to the log end of the beginning; nothing is written meanwhile."""
+
+    def __init__(
+        self,
+        broker: Broker,
+        partition: Partition,
+        shard: GroupShard,
+        done: Callable[[StorageError | None], None],
+    ) -> None:
+        self._broker = broker
+        self._log = partition.log
+        self._shard = shard
+        self._done = done
+        self._next_offset = 0
+        self._end = 0
+        self._cancelled = False
+        self.records = 0
+
+    def start(self) -> None:
+        self._end = self._log.log_end
+        self._next_offset = self._log.log_start
+        self._broker.scheduler.call_soon(self._next_slice)
+
+    def cancel(self) -> None:
+        self._cancelled = True
+
+    def _finish(self, error: StorageError | None) -> None:
+        if not self._cancelled:
+            self._cancelled = True
+            self._done(error)
+
+    def _next_slice(self) -> None:
+        if self._cancelled:
+            return
+        try:
+            found = self._log.read(self._next_offset, SLICE_BYTES, upto=self._end, min_one=True)
+        except ApiError as error:
+            self._finish(StorageError(str(error)))
+            return
+        except StorageError as error:
+            self._finish(error)
+            return
+        if found.cached:
+            self._take(found)
+        else:
+            self._broker.submit(found.warm, lambda _, error: self._warmed(found, error))
+
+    def _warmed(self, found: Slice, error: BaseException | None) -> None:
+        if error is not None:
+            self._finish(error if isinstance(error, StorageError) else StorageError(str(error)))
+        else:
+            self._take(found)
+
+    def _take(self, found: Slice) -> None:
+        if not found.size:
+            self._finish(None)
+            return
+        self._replay_some(self._records(found.buffers))
+
+    def _records(self, buffers: list[Buffer]) -> Iterator[GroupRecord]:
+        for buffer in buffers:
+            view = memoryview(buffer)
+            for position, header in headers(view, 0, len(view)):
+                self._next_offset = header.next_offset
+                if header.is_control:
+                    continue
+                for key, value in read_pairs(view[position : position + header.size], header):
+                    yield GroupRecord(key, value)
+
+    def _replay_some(self, records: Iterator[GroupRecord]) -> None:
+        """A turn's worth, then the others' turn."""
+        if self._cancelled:
+            return
+        replay = self._shard.replay
+        before = self.records
+        try:
+            for record in islice(records, RECORDS_PER_TURN):
+                self.records += 1
+                replay(record)
+        except (WireError, DamagedBatchError) as error:
+            self._finish(StorageError(f"{self._log.topic_partition} cannot be read: {error}"))
+            return
+        if self.records - before == RECORDS_PER_TURN:
+            self._broker.scheduler.call_soon(lambda: self._replay_some(records))
+        elif self._next_offset >= self._end:
+            self._finish(None)
+        else:
+            self._broker.scheduler.call_soon(self._next_slice)

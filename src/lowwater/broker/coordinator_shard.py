@@ -1,0 +1,380 @@
+"""Drives one shard: decisions are written, replayed, and answered when they are durable.
+
+All that is decided in one turn of the event loop becomes one batch, written when the turn ends. What was decided is
+replayed at once, so the next decision sees it; whoever sees it is answered only when it is durable. When a write fails
+the shard is thrown away, and everyone who waits is told so: what it held may not be in the log.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable
+from enum import Enum
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+from lowwater.broker.coordinator_load import ShardLoading
+from lowwater.broker.partition import Partition
+from lowwater.broker.pending import Pending
+from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.groups.outcome import Computation, GroupRecord, Now, Outcome
+from lowwater.groups.shard import GroupShard
+from lowwater.ports import Timer
+from lowwater.wire.plain_batch import build_plain_batch
+
+if TYPE_CHECKING:
+    from lowwater.broker.coordinator import GroupCoordinator
+
+logger = logging.getLogger(__name__)
+
+ROUND_RECORDS_MAX = 2000
+GROUPS_PER_TURN = 200
+RELOAD_AFTER_MS = 1000
+RELOAD_AFTER_MAX_MS = 60_000
+
+
+class State(Enum):
+    LOADING = "loading"
+    ACTIVE = "active"
+    DOWN = "down"
+
+
+class Ticket(Pending[Any]):
+    """Someone who waits for a reply."""
+
+    __slots__ = ("has_reply",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_reply = False
+
+    def settle(self, response: Any) -> None:
+        if isinstance(response, ApiError):
+            self.fail(response)
+        else:
+            self.resolve(response)
+
+
+class Round:
+    """What was decided since the last write, and the replies that wait until it is durable."""
+
+    __slots__ = ("groups", "number", "records", "replies")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.records: list[GroupRecord] = []
+        self.replies: list[tuple[Ticket, Any]] = []
+        self.groups: list[str] = []
+
+
+class ShardDriver:
+    """One partition of `__consumer_offsets`. `ask` for groups that belong to it."""
+
+    def __init__(self, coordinator: GroupCoordinator, index: int) -> None:
+        self._coordinator = coordinator
+        self._broker = coordinator.broker
+        self._index = index
+        self._state = State.DOWN
+        self._why_down = ""
+        self._shard: GroupShard
+        self._loading: ShardLoading | None = None
+        self._now: Now | None = None
+        self._round: Round | None = None
+        self._rounds = 0
+        self._not_durable: list[Round] = []
+        # The last round that changed each group, as long as it is not durable; and the last that changed any.
+        self._changed: dict[str, Round] = {}
+        self._changed_all: Round | None = None
+        self._parked: set[Ticket] = set()
+        self._timer: Timer | None = None
+        self._timer_at: float | None = None
+        self._reload_after_ms = RELOAD_AFTER_MS
+        self._reload: Timer | None = None
+        self._stopped = False
+
+    # -- coming and going
+
+    def start(self, partition: Partition | None) -> None:
+        """Begin with what is in the log; without one there is nothing to load."""
+        self._shard = self._coordinator.new_shard()
+        if partition is None or not partition.log.log_end:
+            self._activate()
+            return
+        self._state = State.LOADING
+        self._loading = ShardLoading(self._broker, partition, self._shard, self._loaded)
+        self._loading.start()
+
+    def _loaded(self, error: StorageError | None) -> None:
+        loading, self._loading = self._loading, None
+        if error is not None:
+            self._go_down(error)
+            return
+        self._activate()
+        assert loading is not None
+        logger.info("%d records of __consumer_offsets-%d: %d groups", loading.records, self._index, len(self.groups))
+        self._do(self._shard.loaded(self._begin_turn()), None)
+
+    def _activate(self) -> None:
+        self._state = State.ACTIVE
+
+    def stop(self) -> None:
+        self._stopped = True
+        for timer in (self._timer, self._reload):
+            if timer is not None:
+                timer.cancel()
+        if self._loading is not None:
+            self._loading.cancel()
+        self._timer = self._reload = None
+
+    @property
+    def is_active(self) -> bool:
+        return self._state is State.ACTIVE
+
+    @property
+    def groups(self) -> dict[str, Any]:
+        return self._shard.groups
+
+    @property
+    def shard(self) -> GroupShard:
+        return self._shard
+
+    def check_active(self) -> None:
+        if self._state is State.LOADING:
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
+        if self._state is State.DOWN:
+            raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, self._why_down)
+
+    # -- asking
+
+    def ask(self, group_id: str | None, command: Any) -> Any:
+        """The response, or a Pending of it. `group_id` is None when the answer speaks of all groups."""
+        if self._state is not State.ACTIVE:
+            self.check_active()
+        ticket = Ticket()
+        self._do(self._shard.decide(command, ticket, self._now or self._begin_turn()), group_id)
+        if ticket.done:
+            return ticket.result()
+        if not ticket.has_reply:
+            self._parked.add(ticket)
+        return ticket
+
+    def _begin_turn(self) -> Now:
+        clock = self._broker.clock
+        self._now = Now(clock.now_ms(), clock.monotonic_ms())
+        self._broker.scheduler.call_soon(self._end_turn)
+        return self._now
+
+    def _end_turn(self) -> None:
+        self._now = None
+        if self._state is State.ACTIVE and not self._stopped:
+            self._write()
+        if self._state is State.ACTIVE and not self._stopped:
+            self._set_timer()
+
+    def _do(self, outcome: Outcome, group_id: str | None) -> None:
+        if outcome.records:
+            self._take_records(outcome, group_id)
+        elif outcome.replies:
+            self._take_replies(outcome.replies, self._waits_for(group_id))
+        for computation in outcome.computations:
+            self._compute(computation)
+
+    def _take_records(self, outcome: Outcome, group_id: str | None) -> None:
+        current = self._round
+        if current is None:
+            self._rounds += 1
+            current = self._round = Round(self._rounds)
+            self._not_durable.append(current)
+        replay = self._shard.replay
+        for record in outcome.records:
+            replay(record)
+        current.records += outcome.records
+        if group_id is None:
+            self._changed_all = current
+        elif self._changed.get(group_id) is not current:
+            self._changed[group_id] = current
+            current.groups.append(group_id)
+        self._take_replies(outcome.replies, current)
+        if len(current.records) >= ROUND_RECORDS_MAX:
+            self._write()
+
+    def _waits_for(self, group_id: str | None) -> Round | None:
+        """The last round that changed what a reply about this group may tell."""
+        if not self._not_durable:
+            return None
+        if group_id is None:
+            return self._not_durable[-1]
+        own, all_ = self._changed.get(group_id), self._changed_all
+        if own is None or all_ is None:
+            return own or all_
+        return own if own.number > all_.number else all_
+
+    def _take_replies(self, replies: list[tuple[Ticket, Any]], awaited: Round | None) -> None:
+        for ticket, response in replies:
+            if ticket.has_reply:
+                continue
+            ticket.has_reply = True
+            self._parked.discard(ticket)
+            if awaited is None:
+                ticket.settle(response)
+            else:
+                awaited.replies.append((ticket, response))
+
+    # -- work elsewhere
+
+    def _compute(self, computation: Computation) -> None:
+        shard = self._shard
+
+        def done(result: Any, error: BaseException | None) -> None:
+            if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
+                return
+            if error is not None:
+                logger.error("work for a group failed", exc_info=error)
+            command = computation.then(result if error is None else error)
+            self._do(shard.decide(command, Ticket(), self._now or self._begin_turn()), None)
+
+        self._broker.submit_heavy(computation.work, computation.argument, done)
+
+    # -- writing
+
+    def _write(self) -> None:
+        """Append what was decided, and answer when it is durable."""
+        current = self._round
+        if current is None:
+            return
+        partition = self._coordinator.partition(self._index)
+        if partition is None:
+            # On first use. What is decided meanwhile waits in the same round.
+            self._coordinator.create_topic()
+            return
+        self._round = None
+        now_ms = self._broker.clock.now_ms()
+        try:
+            batch = build_plain_batch(current.records, now_ms, codec=self._coordinator.codec)
+            appended = partition.append_own(batch, now_ms)
+        except StorageError as error:
+            self._go_down(error)
+            return
+        current.records = []
+        self._broker.appended()
+        if not self._broker.waits_for_flush(-1):
+            self._durable(current)
+            return
+        shard, log = self._shard, partition.log
+        flushed = self._broker.commits.flushed([(log, appended.last_offset + 1)])
+        flushed.on_done(lambda done: self._flushed(shard, current, done.result().get(log)))
+
+    def _flushed(self, shard: GroupShard, written: Round, error: BaseException | None) -> None:
+        if self._shard is not shard or self._state is not State.ACTIVE:
+            return  # everyone has been told
+        if error is not None:
+            self._go_down(error if isinstance(error, StorageError) else StorageError(str(error)))
+        else:
+            self._durable(written)
+
+    def _durable(self, written: Round) -> None:
+        self._not_durable.remove(written)
+        self._reload_after_ms = RELOAD_AFTER_MS
+        for group_id in written.groups:
+            if self._changed[group_id] is written:
+                del self._changed[group_id]
+        if self._changed_all is written:
+            self._changed_all = None
+        replies, written.replies = written.replies, []
+        for ticket, response in replies:
+            ticket.settle(response)
+
+    def topic_created(self, error: ApiError | None) -> None:
+        """The internal topic is there, or cannot be had."""
+        if self._round is None or self._state is not State.ACTIVE or self._stopped:
+            return
+        if error is not None:
+            self._go_down(StorageError(str(error), retriable=True))
+        else:
+            self._write()
+
+    # -- failing
+
+    def _go_down(self, error: StorageError) -> None:
+        """Nothing that was decided and not made durable holds. A full disk may have room again later."""
+        logger.error("the coordinator of __consumer_offsets-%d is down: %s", self._index, error)
+        self._why_down = f"groups cannot be written: {error}"
+        tickets = self._abandon()
+        self._state = State.DOWN
+        if error.retriable and not self._stopped:
+            self._reload = self._broker.scheduler.call_later(self._reload_after_ms, self._reload_now)
+            self._reload_after_ms = min(2 * self._reload_after_ms, RELOAD_AFTER_MAX_MS)
+        for ticket in tickets:
+            ticket.fail(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, self._why_down))
+
+    def _abandon(self) -> list[Ticket]:
+        """Let go of the shard; return those who wait for it."""
+        tickets = [ticket for one in self._not_durable for ticket, _ in one.replies]
+        tickets += self._parked
+        self._round = self._changed_all = None
+        self._not_durable.clear()
+        self._changed.clear()
+        self._parked.clear()
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer = self._timer_at = None
+        self._coordinator.retire(self._shard)
+        return tickets
+
+    def _reload_now(self) -> None:
+        self._reload = None
+        self.start(self._coordinator.partition(self._index))
+
+    def reset(self) -> None:
+        """The internal topic was deleted: all groups are gone with it."""
+        tickets = self._abandon()
+        if self._loading is not None:
+            self._loading.cancel()
+            self._loading = None
+        if self._reload is not None:
+            self._reload.cancel()
+            self._reload = None
+        self.start(None)
+        for ticket in tickets:
+            ticket.fail(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "__consumer_offsets was deleted"))
+
+    # -- time
+
+    def _set_timer(self) -> None:
+        due_ms = self._shard.next_deadline_ms
+        if due_ms is None or (self._timer_at is not None and self._timer_at <= due_ms):
+            return
+        if self._timer is not None:
+            self._timer.cancel()
+        self._timer_at = due_ms
+        delay_ms = max(0.0, due_ms - self._broker.clock.monotonic_ms())
+        self._timer = self._broker.scheduler.call_later(delay_ms, self._tick)
+
+    def _tick(self) -> None:
+        self._timer = self._timer_at = None
+        if self._state is not State.ACTIVE or self._stopped:
+            return
+        now = self._now or self._begin_turn()
+        while self._state is State.ACTIVE and (due_ms := self._shard.next_deadline_ms) is not None:
+            if due_ms > now.monotonic_ms:
+                break
+            self._do(self._shard.tick(now), None)
+
+    def topics_deleted(self, names: list[str]) -> None:
+        """Also while loading nothing is missed: what is loaded is compared with the topics of that moment."""
+        if self._state is State.ACTIVE and not self._stopped:
+            self._now = self._now or self._begin_turn()
+            self._do(self._shard.topics_deleted(names), None)
+
+    def expire_offsets(self) -> None:
+        """Look at a few groups per turn."""
+        if self._state is State.ACTIVE:
+            self._expire_some(self._shard, iter(list(self.groups)))
+
+    def _expire_some(self, shard: GroupShard, group_ids: Iterable[str]) -> None:
+        if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
+            return
+        some = list(islice(group_ids, GROUPS_PER_TURN))
+        if some:
+            self._do(shard.expire_offsets(self._now or self._begin_turn(), some), None)
+            self._broker.scheduler.call_soon(lambda: self._expire_some(shard, group_ids))

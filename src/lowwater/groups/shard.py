@@ -1,0 +1,387 @@
+"""All groups and committed offsets of one partition of `__consumer_offsets`.
+
+`decide` reads what is durable and says what to write; `replay` alone writes it, in life as after a restart. What a
+crash may take (timers, waiting members, ids given out) is the decisions' own. Between a decision and the replay of its
+records nothing else is decided.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any, TypeAlias, TypeVar
+
+from lowwater.errors import ApiError, ErrorCode
+from lowwater.groups.classic import ClassicGroup, check_join
+from lowwater.groups.commands import (
+    Commit,
+    ConsumerHeartbeat,
+    DeleteGroup,
+    DescribeConsumerGroup,
+    DescribeGroup,
+    Fetch,
+    Join,
+)
+from lowwater.groups.config import GroupConfig
+from lowwater.groups.consumer import ConsumerGroup, MayCommit
+from lowwater.groups.consumer_patterns import TopicPatterns
+from lowwater.groups.consumer_requests import check_heartbeat
+from lowwater.groups.consumer_target import AssignmentComputed
+from lowwater.groups.metrics import GroupMetrics
+from lowwater.groups.offsets import CommittedOffsets
+from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
+from lowwater.groups.records import decode
+from lowwater.groups.timers import Timers
+from lowwater.groups.topics import TopicsView
+from lowwater.ports import Ids
+from lowwater.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
+from lowwater.wire.messages.delete_groups import DeletableGroupResult
+from lowwater.wire.messages.describe_groups import DescribedGroup
+from lowwater.wire.messages.heartbeat import HeartbeatRequest
+from lowwater.wire.messages.leave_group import LeaveGroupRequest
+from lowwater.wire.messages.list_groups import ListedGroup, ListGroupsRequest, ListGroupsResponse
+from lowwater.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestTopic,
+    OffsetDeleteResponse,
+    OffsetDeleteResponsePartition,
+    OffsetDeleteResponseTopic,
+)
+from lowwater.wire.messages.sync_group import SyncGroupRequest
+from lowwater.wire.schema import ZERO_UUID
+
+Group: TypeAlias = ClassicGroup | ConsumerGroup
+G = TypeVar("G", ClassicGroup, ConsumerGroup)
+Decide: TypeAlias = Callable[[Any, Token, Now, Outcome], None]
+
+OFFSET_KEYS = (0, 1)
+CLASSIC_GROUP_KEY = 2
+CONSUMER_GROUP_KEY = 3
+
+
+class GroupShard:
+    """A pure state machine; its driver is `broker.coordinator`. A reply may be an ApiError: the request is refused."""
+
+    def __init__(self, config: GroupConfig, ids: Ids, topics: TopicsView, metrics: GroupMetrics | None = None) -> None:
+        self.config = config
+        self.metrics = metrics or GroupMetrics()
+        self.groups: dict[str, Group] = {}
+        self.offsets = CommittedOffsets(config, topics)
+        self._ids = ids
+        self._topics = topics
+        self._timers = Timers()
+        self._patterns = TopicPatterns(topics)
+        self._decide: dict[type, Decide] = {
+            AssignmentComputed: self._assignment_computed,
+            Commit: self._commit,
+            ConsumerHeartbeat: self._consumer_heartbeat,
+            DeleteGroup: self._delete_group,
+            DescribeConsumerGroup: self._describe_consumer_group,
+            DescribeGroup: self._describe_group,
+            Fetch: self._fetch,
+            HeartbeatRequest: self._heartbeat,
+            Join: self._join,
+            LeaveGroupRequest: self._leave,
+            ListGroupsRequest: self._list_groups,
+            OffsetDeleteRequest: self._delete_offsets,
+            SyncGroupRequest: self._sync,
+        }
+
+    # -- what the driver calls
+
+    def decide(self, command: Any, token: Token, now: Now) -> Outcome:
+        out = Outcome()
+        try:
+            self._decide[type(command)](command, token, now, out)
+        except ApiError as refusal:
+            assert not out.records, "who refuses has written nothing"
+            out.reply(token, refusal)
+        return out
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """When to call `tick`, by the monotonic clock."""
+        return self._timers.next_deadline_ms
+
+    def tick(self, now: Now) -> Outcome:
+        """What is due, up to the first decision that writes: call again as long as the next deadline has passed."""
+        out = Outcome()
+        while not out.records and (timer := self._timers.take_due(now.monotonic_ms)) is not None:
+            group = timer.group
+            if group is self.groups.get(group.group_id):
+                group.due(timer, now, out)
+        return out
+
+    def replay(self, record: GroupRecord) -> None:
+        """The only writer of what is durable. Keys of kinds that are not known here are skipped."""
+        kind = record.key[1] if len(record.key) > 1 and not record.key[0] else -1
+        if kind in OFFSET_KEYS:
+            group_id = self.offsets.replay(record)
+            if record.value is not None and group_id not in self.groups:
+                self._add(self._new_classic(group_id))
+            return
+        decoded = decode(record)
+        if decoded is None:
+            return
+        key, value = decoded
+        if kind == CLASSIC_GROUP_KEY:
+            self._replay_classic(key.group, value)
+        else:
+            self._replay_consumer(kind, key, value)
+
+    def _replay_classic(self, group_id: str, value: Any) -> None:
+        group = self.groups.get(group_id)
+        if value is None:
+            if isinstance(group, ClassicGroup):
+                self._drop(group)
+            return
+        if not isinstance(group, ClassicGroup):
+            group = self._add(self._new_classic(group_id))
+        group.replay_metadata(value)
+
+    def _replay_consumer(self, kind: int, key: Any, value: Any) -> None:
+        group = self.groups.get(key.group_id)
+        if value is None and (not isinstance(group, ConsumerGroup) or kind == CONSUMER_GROUP_KEY):
+            if isinstance(group, ConsumerGroup):
+                self._drop(group)
+            return
+        if not isinstance(group, ConsumerGroup):
+            group = self._add(self._new_consumer(key.group_id))
+        group.replay(key, value)
+
+    def loaded(self, now: Now) -> Outcome:
+        """All records were replayed: take up life where it stopped, members with fresh deadlines."""
+        out = Outcome()
+        self.offsets.delete_outdated(self._is_gone, out)
+        for group in self.groups.values():
+            group.loaded(now, out)
+        return out
+
+    def _is_gone(self, topic: str, topic_id: bytes) -> bool:
+        """Whether the topic that was read is no longer there, whatever has its name now."""
+        current = self._topics.topic_id(topic)
+        return current is None or topic_id not in (current, ZERO_UUID)
+
+    def topics_deleted(self, names: Collection[str]) -> Outcome:
+        """Nobody's offset of them means anything any more. Consumer groups notice with their next heartbeat."""
+        out = Outcome()
+        self.offsets.delete_topics(names, out)
+        return out
+
+    def expire_offsets(self, now: Now, group_ids: Iterable[str]) -> Outcome:
+        """Forget what is too old of these groups, and the groups that have nothing left."""
+        out = Outcome()
+        for group_id in group_ids:
+            group = self.groups.get(group_id)
+            if group is not None:
+                self._expire(group, now, out)
+        return out
+
+    def _expire(self, group: Group, now: Now, out: Outcome) -> None:
+        if _keeps_offsets(group):
+            return
+        left = self.offsets.expire(group.group_id, group.empty_since_ms, group.subscribes_to, now, out)
+        if not left and group.is_empty:
+            group.forget(out)
+
+    # -- groups
+
+    def _new_classic(self, group_id: str) -> ClassicGroup:
+        return ClassicGroup(group_id, self.config, self._ids, self._timers, self.metrics)
+
+    def _new_consumer(self, group_id: str) -> ConsumerGroup:
+        return ConsumerGroup(group_id, self.config, self._ids, self._timers, self.metrics, self._topics, self._patterns)
+
+    def _add(self, group: G) -> G:
+        self.groups[group.group_id] = group
+        self.metrics.active_groups = len(self.groups)
+        return group
+
+    def _drop(self, group: Group) -> None:
+        del self.groups[group.group_id]
+        self.metrics.active_groups = len(self.groups)
+
+    def _classic(self, group_id: str) -> ClassicGroup:
+        """The group that a member speaks of."""
+        if not group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        group = self.groups.get(group_id)
+        if not isinstance(group, ClassicGroup):
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no group {group_id!r}")
+        return group
+
+    # -- the classic protocol
+
+    def _join(self, command: Join, token: Token, now: Now, out: Outcome) -> None:
+        request = command.request
+        check_join(request, self.config)
+        known = self.groups.get(request.group_id)
+        if known is None and request.member_id:
+            raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no group {request.group_id!r}")
+        if isinstance(known, ClassicGroup):
+            known.join(command, token, now, out)
+            return
+        if known is not None and not known.is_empty:
+            raise ApiError(
+                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{request.group_id!r} has members of a newer protocol"
+            )
+        self._join_anew(command, known, token, now, out)
+
+    def _join_anew(self, command: Join, old: ConsumerGroup | None, token: Token, now: Now, out: Outcome) -> None:
+        """A new group, in place of one of the other protocol that has no members any more."""
+        group = self._add(self._new_classic(command.request.group_id))
+        try:
+            group.join(command, token, now, out)
+        except ApiError:
+            self._put_back(group, old)
+            raise
+        if old is not None:
+            old.forget(out)
+
+    def _put_back(self, new: Group, old: Group | None) -> None:
+        self._drop(new)
+        if old is not None:
+            self.groups[old.group_id] = old
+            self.metrics.active_groups = len(self.groups)
+
+    def _sync(self, request: SyncGroupRequest, token: Token, now: Now, out: Outcome) -> None:
+        self._classic(request.group_id).sync(request, token, now, out)
+
+    def _heartbeat(self, request: HeartbeatRequest, token: Token, now: Now, out: Outcome) -> None:
+        self._classic(request.group_id).heartbeat(request, token, now, out)
+
+    def _leave(self, request: LeaveGroupRequest, token: Token, now: Now, out: Outcome) -> None:
+        self._classic(request.group_id).leave(request, token, now, out)
+
+    # -- the consumer protocol
+
+    def _consumer_heartbeat(self, command: ConsumerHeartbeat, token: Token, now: Now, out: Outcome) -> None:
+        request = command.request
+        check_heartbeat(command, self.config)
+        known = self.groups.get(request.group_id)
+        if isinstance(known, ConsumerGroup):
+            known.heartbeat(command, token, now, out)
+            return
+        if known is None and request.member_epoch != 0:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")
+        if known is not None and not known.is_empty:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id!r} is not a consumer group")
+        self._begin_consumer_group(command, known, token, now, out)
+
+    def _begin_consumer_group(
+        self, command: ConsumerHeartbeat, old: ClassicGroup | None, token: Token, now: Now, out: Outcome
+    ) -> None:
+        if old is not None:
+            old.forget(out)
+        group = self._add(self._new_consumer(command.request.group_id))
+        try:
+            group.heartbeat(command, token, now, out)
+        except ApiError:
+            self._put_back(group, old)
+            out.records.clear()
+            raise
+
+    def _assignment_computed(self, command: AssignmentComputed, token: Token, now: Now, out: Outcome) -> None:
+        """Nobody waits for this one."""
+        group = self.groups.get(command.group_id)
+        if isinstance(group, ConsumerGroup):
+            group.assignment_computed(command, now, out)
+
+    # -- committed offsets
+
+    def _commit(self, command: Commit, token: Token, now: Now, out: Outcome) -> None:
+        refused, may_commit = ErrorCode.NONE, None
+        try:
+            may_commit = self._check_commit(command, now)
+        except ApiError as error:
+            refused = command.stale_epoch if error.code is ErrorCode.STALE_MEMBER_EPOCH else error.code
+        out.reply(token, self.offsets.commit(command, refused, may_commit, now, out))
+        self.metrics.offset_commits_total += len(out.records)
+
+    def _check_commit(self, command: Commit, now: Now) -> MayCommit | None:
+        request = command.request
+        group = self.groups.get(request.group_id)
+        epoch = request.generation_id_or_member_epoch
+        if group is not None:
+            return group.check_commit(request.member_id, request.group_instance_id, epoch, now)
+        if epoch >= 0:
+            raise ApiError(command.unknown_group, f"no group {request.group_id!r}")
+        return None
+
+    def _fetch(self, command: Fetch, token: Token, now: Now, out: Outcome) -> None:
+        asked = command.group
+        group = self.groups.get(asked.group_id)
+        if group is not None:
+            group.check_fetch(asked.member_id, asked.member_epoch)
+        out.reply(token, self.offsets.fetch(command))
+
+    def _delete_offsets(self, request: OffsetDeleteRequest, token: Token, now: Now, out: Outcome) -> None:
+        group = self.groups.get(request.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")
+        group.check_offset_delete()
+        topics = [self._delete_of_topic(group, topic, out) for topic in request.topics]
+        out.reply(token, OffsetDeleteResponse(topics=topics))
+
+    def _delete_of_topic(
+        self, group: Group, topic: OffsetDeleteRequestTopic, out: Outcome
+    ) -> OffsetDeleteResponseTopic:
+        code = ErrorCode.NONE
+        if self._topics.partition_count(topic.name) is None:
+            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        elif group.subscribes_to(topic.name):
+            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
+        indexes = [one.partition_index for one in topic.partitions]
+        if code is ErrorCode.NONE:
+            self.offsets.delete(group.group_id, topic.name, dict.fromkeys(indexes), out)
+        answers = [OffsetDeleteResponsePartition(partition_index=one, error_code=code) for one in indexes]
+        return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
+
+    # -- administration
+
+    def _delete_group(self, command: DeleteGroup, token: Token, now: Now, out: Outcome) -> None:
+        group = self.groups.get(command.group_id)
+        if group is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {command.group_id!r}")
+        group.check_delete()
+        self.offsets.delete_all(command.group_id, out)
+        group.forget(out)
+        out.reply(token, DeletableGroupResult(group_id=command.group_id))
+
+    def _describe_group(self, command: DescribeGroup, token: Token, now: Now, out: Outcome) -> None:
+        group = self.groups.get(command.group_id)
+        if isinstance(group, ClassicGroup):
+            out.reply(token, group.describe())
+        elif command.unknown_is_error:
+            what = f"no group {command.group_id!r}" if group is None else f"{command.group_id!r} is not a classic group"
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, what)
+        else:
+            out.reply(token, DescribedGroup(group_id=command.group_id, group_state="Dead"))
+
+    def _describe_consumer_group(self, command: DescribeConsumerGroup, token: Token, now: Now, out: Outcome) -> None:
+        group = self.groups.get(command.group_id)
+        if not isinstance(group, ConsumerGroup):
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no consumer group {command.group_id!r}")
+        described: DescribedConsumerGroup = group.describe()
+        out.reply(token, described)
+
+    def _list_groups(self, request: ListGroupsRequest, token: Token, now: Now, out: Outcome) -> None:
+        states = {state.lower() for state in request.states_filter}
+        kinds = {kind.lower() for kind in request.types_filter}
+        listed = [
+            ListedGroup(
+                group_id=group.group_id,
+                protocol_type=group.protocol_type,
+                group_state=group.state,
+                group_type=group.kind,
+            )
+            for group in self.groups.values()
+            if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds)
+        ]
+        out.reply(token, ListGroupsResponse(groups=listed))
+
+
+def _keeps_offsets(group: Group) -> bool:
+    """A classic group that has members keeps everything, unless it is known what they read."""
+    if not isinstance(group, ClassicGroup) or group.is_empty:
+        return False
+    return group.protocol_type != "consumer" or group.state != "Stable"
