@@ -213,6 +213,8 @@ class RebalancingGroup(LoggedGroup):
 
     def _sync_over(self, now: Now, out: Outcome) -> None:
         laggards = [self.roster.members[member_id] for member_id in self.roster.unsynced]
+        if not laggards:
+            return
         for member in laggards:
             self.remove(member, ErrorCode.UNKNOWN_MEMBER_ID, out)
         names = ", ".join(sorted(member.name for member in laggards))

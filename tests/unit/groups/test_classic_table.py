@@ -46,7 +46,7 @@ def test_the_table_has_every_state_but_for_static_members_of_a_group_without_mem
 
 
 def in_state(world: World, state: str) -> list[str]:
-    return {EMPTY: lambda: [], PREPARING: world.preparing, COMPLETING: world.completing, STABLE: world.stable}[state]()
+    return {EMPTY: list, PREPARING: world.preparing, COMPLETING: world.completing, STABLE: world.stable}[state]()
 
 
 @pytest.mark.parametrize("state", STATES)
@@ -91,7 +91,7 @@ def test_new_members_of_all_kinds_begin_the_first_rebalance(world, who):
 
 @cell(NEW, PREPARING)
 def test_a_new_member_joins_a_rebalance_and_ends_it_when_all_are_in(world):
-    leader, follower = world.preparing()
+    _leader, follower = world.preparing()
     new = world.join()
     assert world.waits(new)
     last = world.join(follower)
@@ -101,7 +101,7 @@ def test_a_new_member_joins_a_rebalance_and_ends_it_when_all_are_in(world):
 
 @cell(NEW, COMPLETING)
 def test_a_new_member_interrupts_those_who_sync(world):
-    leader, follower = world.completing()
+    _leader, follower = world.completing()
     sync = world.sync(follower)
     assert world.waits(sync)
     new = world.join()
@@ -209,7 +209,7 @@ def test_a_member_of_the_past_is_unknown_to_an_empty_group(world):
 
 @cell(KNOWN, PREPARING)
 def test_a_member_joins_again_with_what_it_knows_now(world):
-    leader, follower = world.preparing()
+    _leader, follower = world.preparing()
     token = world.join(follower, protocols=OTHER)
     assert world.error(token) == ErrorCode.NONE
     assert world.group.roster.members[follower].protocols == OTHER
@@ -237,14 +237,14 @@ def test_a_member_that_changes_while_others_sync_brings_a_rebalance(world):
 
 @cell(KNOWN, STABLE)
 def test_the_leader_of_a_stable_group_can_ask_for_a_rebalance(world):
-    leader, follower = world.stable()
+    leader, _follower = world.stable()
     assert world.waits(world.join(leader))
     assert world.state == PREPARING
 
 
 @cell(KNOWN, STABLE)
 def test_a_follower_that_changes_brings_a_rebalance(world):
-    leader, follower = world.stable()
+    _leader, follower = world.stable()
     assert world.waits(world.join(follower, protocols=OTHER))
     assert world.state == PREPARING
 
