@@ -111,6 +111,24 @@ class Step(Subscriptions):
         before = self.before.metadata
         return self.metadata.topics != before.topics or self.metadata.pattern != before.pattern
 
+    @property
+    def reason(self) -> str:
+        """Why the group has a new epoch."""
+        if self.is_new:
+            return f"member {self.member_id} joined"
+        if self.subscription_changed:
+            return f"member {self.member_id} changed its subscription"
+        return "topics changed"
+
+    @property
+    def ends_rebalance(self) -> bool:
+        """Whether with this member all are where they shall be."""
+        if self.epoch != self.target_epoch or not self.current.is_reconciled_to(self.epoch):
+            return False
+        is_new_target = self.target_epoch != self.durable.target_epoch
+        behind = self.durable.members.keys() if is_new_target else self.durable.behind
+        return len(behind) <= 2 and behind <= {self.member_id, self.before.member_id}
+
     def become_static_successor(self) -> None:
         """The member takes over from `before`, whose partitions are its own; it owns none of them yet."""
         self.records += removal_records(self.group_id, self.before.member_id)
