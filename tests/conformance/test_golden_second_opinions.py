@@ -16,6 +16,7 @@ from lowwater.wire.schema import decoder, encoder, fields_of
 
 pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning")  # kafka-python's way to load its schemas
 STYLES = (Style.FULL, Style.MIXED, Style.NULLS, Style.EMPTY)
+KAFKA_PYTHON_LACKS = ("ConsumerGroupHeartbeat", "ConsumerGroupDescribe")
 KAFKA_PYTHON_FOLDERS = ("admin", "consumer", "metadata", "producer")
 # Reads bytes with another implementation: the object it made, and the bytes it writes for that.
 Opinion = Callable[[type[Any], int, bytes], tuple[Any, bytes]]
@@ -50,7 +51,7 @@ def tame(message: Any) -> Any:
         value = getattr(message, field.name)
         if field.name.endswith("error_code"):
             setattr(message, field.name, 0)
-        elif field.name == "log_append_time_ms":
+        elif field.name in ("log_append_time_ms", "retention_time_ms") and value != field.default:
             setattr(message, field.name, 1_700_000_000_000)
         elif field.struct is not None and value is not None:
             for each in value if isinstance(value, list) else [value]:
@@ -85,6 +86,8 @@ def compared(ours: Any, theirs: Any, version: int) -> int:
     ],
 )
 def test_another_implementation_reads_and_writes_the_same(opinion: Opinion, cls: type[Any]) -> None:
+    if opinion is kafka_python and cls.__name__.startswith(KAFKA_PYTHON_LACKS):
+        pytest.skip("kafka-python does not know the newer consumer protocol")
     rng = random.Random(cls.__name__)
     agreed = 0
     for each, version in messages():

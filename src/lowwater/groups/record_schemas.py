@@ -148,7 +148,10 @@ class ClassicMemberMetadata:
 
 @message(key=5, versions=(0, 0), flexible=0)
 class ConsumerGroupMemberMetadataValue:
-    """What a member of a consumer group told of itself."""
+    """What a member of a consumer group told of itself.
+
+    A member that speaks the newer protocol has None for `classic_member_metadata`; that has to be said.
+    """
 
     instance_id: String | None = ""
     rack_id: String | None = ""
@@ -158,7 +161,7 @@ class ConsumerGroupMemberMetadataValue:
     subscribed_topic_regex: String | None = ""
     rebalance_timeout_ms: Int32 = -1
     server_assignor: String | None = ""
-    classic_member_metadata: ClassicMemberMetadata | None = tagged(0, since=0, null=0)
+    classic_member_metadata: ClassicMemberMetadata | None = tagged(0, since=0, null=0, default=ClassicMemberMetadata)
 
 
 @message(key=6, versions=(0, 0), flexible=None)
@@ -213,7 +216,7 @@ class TopicPartitions:
 
     topic_id: Uuid
     partitions: list[Int32]
-    assignment_epochs: list[Int32] | None = tagged(0, since=0)
+    assignment_epochs: list[Int32] | None = tagged(0, since=0, default=[])
 
 
 @message(key=8, versions=(0, 0), flexible=0)

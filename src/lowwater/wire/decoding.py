@@ -240,7 +240,14 @@ class _Decoder:
             self._flush()
             source.line(f"{items}.append({each})")
 
-    def _nested(self, cls: type, target: str, nullable: bool) -> None:
+    def _tagged_value(self, field: Field, target: str) -> None:
+        if isinstance(field.shape, type):
+            # In a tag, the mark of a struct that is null is 0.
+            self._nested(field.shape, target, field.nullable(self._version), null_mark=0)
+        else:
+            self._value(field.shape, target, field.nullable(self._version))
+
+    def _nested(self, cls: type, target: str, nullable: bool, null_mark: int = -1) -> None:
         source = self._source
         if not nullable:
             name = source.fresh("o")
@@ -250,7 +257,7 @@ class _Decoder:
         marker = source.fresh("n")
         self._run.append(("b", marker))
         self._flush()
-        with source.block(f"if {marker} < 0:"):
+        with source.block(f"if {marker} <= {null_mark}:"):
             source.line(f"{target} = None")
         with source.block("else:"):
             self._nested(cls, target, nullable=False)
@@ -277,7 +284,7 @@ class _Decoder:
                 source.line(f"if {end} > size: fail(f'{{{length}}} bytes announced, {{size - p}} left')")
                 for field in tagged:
                     with source.block(f"{'if' if field is tagged[0] else 'elif'} {tag} == {field.tag}:"):
-                        self._value(field.shape, f"{target}.{field.name}", field.nullable(self._version))
+                        self._tagged_value(field, f"{target}.{field.name}")
                         self._flush()
                         source.line(f"if p != {end}: fail('{field.name} does not fill its tagged field')")
                 source.line(f"else: p = {end}")

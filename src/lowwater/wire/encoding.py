@@ -210,10 +210,22 @@ class _Encoder:
         source = self._source
         pieces, data = source.fresh("s"), source.fresh("b")
         source.line(f"{pieces} = []; add = {pieces}.append")
-        self._value(field.shape, value, field.nullable(self._version))
+        if isinstance(field.shape, type) and field.nullable(self._version):
+            self._marked_struct(field.shape, value)
+        else:
+            self._value(field.shape, value, field.nullable(self._version))
         self._flush()
         source.line(f"{data} = join({pieces})")
         source.line(f"{sections}.append(uvarint({field.tag}) + uvarint(len({data})) + {data})")
+
+    def _marked_struct(self, cls: type, value: str) -> None:
+        """In a tag, a struct that may be null has a 0 or a 1 in front; elsewhere it is -1 or 1."""
+        with self._source.block(f"if {value} is None:"):
+            self._source.line("add(b'\\0')")
+        with self._source.block("else:"):
+            self._run.append(("b", "1"))
+            self._struct(cls, value)
+            self._flush()
 
 
 def length_code(shape: Shape) -> str:
@@ -223,8 +235,11 @@ def length_code(shape: Shape) -> str:
 def differs(field: Field, value: str) -> str:
     """Source of a condition: this field does not have its default value."""
     if isinstance(field.shape, Array):
-        return value if field.default is not None else f"{value} is not None"
-    if isinstance(field.shape, type) and field.null is None:
+        return value if field.null is None else f"{value} != {field.default!r}"
+    if isinstance(field.shape, type):
         inner = [differs(each, f"{value}.{each.name}") for each in declaration_of(field.shape).fields]
-        return f"({value} is not None and ({' or '.join(inner)}))"
+        unlike = " or ".join(inner)
+        return (
+            f"({value} is None or {unlike})" if field.default is not None else f"({value} is not None and ({unlike}))"
+        )
     return f"{value} is not None" if field.default is None else f"{value} != {field.default!r}"

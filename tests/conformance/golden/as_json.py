@@ -25,7 +25,8 @@ def as_json(message: Any, version: int, *, with_records: bool) -> dict[str, Any]
 
 
 def _is_default(field: Field, value: Any) -> bool:
-    return bool(value == field.default)
+    default = field.default() if isinstance(field.default, type) else field.default
+    return bool(value == default)
 
 
 def _is_records(shape: Shape) -> bool:

@@ -60,12 +60,12 @@ def _field(field: Field, version: int, style: Style, rng: random.Random) -> Any:
     if style is Style.DEFAULTS:
         return _zero(field.shape) if field.default is None and not nullable else _fresh(field.default)
     if style is Style.EMPTY:
-        return field.default if field.tag is not None else None if nullable else _zero(field.shape)
+        return _fresh(field.default) if field.tag is not None else None if nullable else _zero(field.shape)
     if style is Style.NULLS and (nullable or field.tag is not None):
         return _fresh(field.default) if field.tag is not None else None
     if style is Style.MIXED:
         if field.tag is not None and rng.random() < 0.5:
-            return _fresh(field.default)
+            return None if field.nullable(version) and rng.random() < 0.5 else _fresh(field.default)
         if nullable and rng.random() < 0.4:
             return None
     value = _value(field.shape, version, style, rng)

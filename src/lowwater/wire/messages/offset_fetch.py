@@ -46,7 +46,7 @@ class OffsetFetchResponsePartition:
 
     partition_index: Int32
     committed_offset: Int64
-    committed_leader_epoch: Int32 = between(5, 7, default=-1, ignorable=True)
+    committed_leader_epoch: Int32 = since(5, default=-1, ignorable=True)
     metadata: String | None = ""
     error_code: Int16 = 0
 
