@@ -165,31 +165,33 @@ class Movement:
 
     def _after_member(self, node: int, among: set[int]) -> list[int]:
         """A topic of which it has more than it owned, or at a cost of one, one that it owns; or it keeps an extra."""
-        holder, price = self.holders[node - self._first_member], self._price[node]
-        found = [
-            topic
-            for topic, count in holder.held.items()
-            if topic in among and self._price[topic] == price + (count <= holder.owned.get(topic, 0))
-        ]
-        if holder.pool in among and self._price[holder.pool] == price and holder.load == holder.floor:
+        holder = self.holders[node - self._first_member]
+        found = [topic for topic in holder.held if topic in among and self._releasable(node, topic)]
+        if holder.pool in among and self._price[holder.pool] == self._price[node] and holder.load == holder.floor:
             found.append(holder.pool)
         return found
 
+    def _releasable(self, node: int, topic: int) -> int:
+        """How many partitions of the topic it may give away at these prices."""
+        holder = self.holders[node - self._first_member]
+        held, owned = holder.held.get(topic, 0), holder.owned.get(topic, 0)
+        cost = self._price[topic] - self._price[node]
+        if held > owned:
+            return held - owned if cost == 0 else 0
+        return held if cost == 1 else 0
+
     def room(self, node: int, successor: int) -> int:
         if self._first_member <= node < self._first_pool:
-            return self._room_after_member(self.holders[node - self._first_member], successor)
+            if successor < self._first_class:
+                return self._releasable(node, successor)
+            holder = self.holders[node - self._first_member]
+            return int(holder.load == holder.floor)
         if node >= self._first_pool:
             holder = self.holders[successor - self._first_member]
             return int(holder.load > holder.floor)
         if node < self._first_class and successor >= self._first_member:
             return self.holders[successor - self._first_member].missing(node)
         return UNLIMITED
-
-    def _room_after_member(self, holder: Holder, successor: int) -> int:
-        if successor >= self._first_pool:
-            return int(holder.load == holder.floor)
-        held, owned = holder.held.get(successor, 0), holder.owned.get(successor, 0)
-        return held - owned if held > owned else held
 
     def push(self, path: Sequence[int], amount: int) -> None:
         if path[0] < self._first_class:
