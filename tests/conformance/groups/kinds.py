@@ -26,6 +26,7 @@ class Can(Enum):
     SEE_NEW_PARTITIONS = auto()
     RESET_NONE = auto()  # auto.offset.reset=none
     COOPERATE = auto()  # incremental rebalances
+    READ_WHILE_REBALANCING = auto()  # in a cooperative rebalance; kafka-python's poll waits for the end
     HOLD = auto()  # can stop polling
 
 
@@ -86,7 +87,7 @@ KAFKA_PYTHON = Kind(
     "kafka_python",
     "classic",
     SHARED | {"sticky", "cooperative-sticky"},
-    EVERYTHING,
+    EVERYTHING - {Can.TELL_FENCED, Can.READ_WHILE_REBALANCING},
     _python("kafka_python"),
     _python_environment,
 )
@@ -95,7 +96,7 @@ AIOKAFKA = Kind(
     "aiokafka",
     "classic",
     SHARED | {"sticky"},
-    EVERYTHING - {Can.COOPERATE, Can.TELL_FENCED},
+    EVERYTHING - {Can.COOPERATE, Can.TELL_FENCED, Can.READ_WHILE_REBALANCING},
     _python("aio_kafka"),
     _python_environment,
 )

@@ -103,6 +103,9 @@ class Member:
     def seen(self, what: str) -> list[Event]:
         return [event for event in self.events if event.what == what]
 
+    def rebalances(self) -> list[Event]:
+        return [event for event in self.events if event.what in ("assigned", "revoked", "lost")]
+
     def failures(self) -> list[ErrorCode]:
         return [ErrorCode(event.code) for event in self.seen("failed")]
 
@@ -161,6 +164,7 @@ class Host:
 
     command: list[str]
     environment: dict[str, str]
+    is_shared: bool = False
     members: dict[str, Member] = field(default_factory=dict)
     process: subprocess.Popen[bytes] | None = None
     stderr: IO[bytes] | None = None

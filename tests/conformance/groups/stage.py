@@ -13,11 +13,13 @@ from tests.conformance.asking import batch_of, produce
 from tests.conformance.creating import create_topic, wait_for_leaders
 from tests.conformance.groups.kinds import Kind
 from tests.conformance.groups.member import TIMEOUT_S, Host, Joining, Member, Place, within
+from tests.conformance.groups.offsets_topic import generations
 from tests.conformance.groups.raw_member import RawMember
 from tests.conformance.raw import Wire
 from tests.conformance.under_test import UnderTest
 
 from lowwater.errors import ErrorCode
+from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from lowwater.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from lowwater.wire.messages.describe_groups import DescribeGroupsRequest
 from lowwater.wire.messages.list_groups import ListGroupsRequest
@@ -39,7 +41,7 @@ class SharedHosts:
         key = " ".join(kind.command())
         with self._starting:
             if key not in self._hosts:
-                self._hosts[key] = Host(kind.command(), kind.environment()).start()
+                self._hosts[key] = Host(kind.command(), kind.environment(), is_shared=True).start()
             return self._hosts[key]
 
     def close(self) -> None:
@@ -70,7 +72,7 @@ class Stage:
         self._stack.close()
 
     def _end(self, member: Member) -> None:
-        if member.host.members.keys() == {member.name}:
+        if not member.host.is_shared:
             member.host.kill()
         elif not member.ended:
             with contextlib.suppress(Exception):
@@ -166,6 +168,17 @@ class Stage:
         with Wire(self.broker.address) as wire:
             listed = wire.ask(ListGroupsRequest()).groups
         return next((each.group_state for each in listed if each.group_id == (group or self.group)), "")
+
+    def until_stable(self) -> None:
+        self.until_state("Stable")
+
+    def generation(self, kind: Kind) -> int:
+        """Of a classic group as its log has it, of a consumer group as it describes itself."""
+        if kind.protocol == "consumer":
+            with Wire(self.broker.address) as wire:
+                [answer] = wire.ask(ConsumerGroupDescribeRequest(group_ids=[self.group])).groups
+            return int(answer.group_epoch)
+        return generations(self.broker.address, self.group)[-1]
 
     def until_state(self, state: str) -> None:
         eventually(lambda: self.state() == state, state)

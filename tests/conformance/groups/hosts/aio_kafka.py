@@ -36,6 +36,7 @@ class Teller(aiokafka.ConsumerRebalanceListener):
 class AioKafka:
     def __init__(self) -> None:
         self.consumer: Any = None
+        self.starting: asyncio.Task[None]
 
     async def join(self, how: dict[str, Any]) -> None:
         self.consumer = aiokafka.AIOKafkaConsumer(
@@ -57,11 +58,16 @@ class AioKafka:
             self.consumer.subscribe(pattern=how["pattern"], listener=Teller())
         else:
             self.consumer.subscribe(how["topics"], listener=Teller())
-        await self.consumer.start()
+        # It returns with the first assignment; a test may have to do something for that.
+        self.starting = asyncio.create_task(self.consumer.start())
 
     async def poll(self) -> bool:
         """Whether to poll again."""
+        if not self.starting.done():
+            await asyncio.wait([self.starting], timeout=POLL_S)
+            return True
         try:
+            self.starting.result()
             came = await self.consumer.getmany(timeout_ms=int(POLL_S * 1000))
         except KafkaError as error:
             return self._judge(error)

@@ -80,12 +80,14 @@ class Hosted {
     await this.consumer.connect()
     const topics = how.pattern ? [new RegExp(how.pattern)] : how.topics
     await this.consumer.subscribe({ topics, fromBeginning: how.reset === 'earliest' })
-    await this.consumer.run({
+    // It returns with the first assignment; a test may have to do something for that.
+    this.running = this.consumer.run({
       autoCommit: how.auto_commit_ms !== null,
       autoCommitInterval: how.auto_commit_ms,
       eachBatchAutoResolve: true,
       eachBatch: async ({ batch }) => this.polled(batch),
     })
+    this.running.catch(error => emit({ event: 'failed', code: error.code ?? -1, detail: String(error) }))
   }
 
   watch() {
