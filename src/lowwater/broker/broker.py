@@ -79,7 +79,13 @@ class Broker:
         )
         try:
             self.topics = Topics.open(
-                self.disk, self.data_dir, self._start_config, self.ids, self._offload, self._open_partition
+                self.disk,
+                self.data_dir,
+                self._start_config,
+                self.ids,
+                self._offload,
+                self._open_partition,
+                was_clean=self.store.was_clean,
             )
             self.store.remove_leftovers(lambda topic_id: not self.topics.is_deleted(topic_id))
             self.topics.rewrite_if_long()
@@ -98,7 +104,7 @@ class Broker:
         """Flush everything and leave the clean marker. Blocking."""
         self.stop_housekeeping()
         self.topics.close()
-        self.store.close(self.clock.now_ms())
+        self.store.close(self.clock.now_ms(), clean=self.topics.is_durable)
 
     def abandon(self) -> None:
         """Let go of the data directory as a killed process would."""
@@ -131,7 +137,7 @@ class Broker:
 
     def _open_partition(self, topic: Topic, index: int) -> Partition:
         log = self.store.partition(topic.name, topic.id, index, topic.log_config, topic.created_boot(index))
-        return Partition(index, log)
+        return Partition(index, log, is_internal=topic.is_internal)
 
     def _recover_all(self) -> None:
         partitions = [(topic, index) for topic in self.topics for index in range(topic.partition_count)]

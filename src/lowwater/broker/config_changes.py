@@ -7,9 +7,17 @@ from collections.abc import Iterable, Mapping
 from enum import IntEnum
 from typing import TYPE_CHECKING
 
-from lowwater.broker.metadata_records import BrokerConfigured, Record, TopicConfigured
+from lowwater.broker.metadata_records import BrokerConfigured, GroupConfigured, Record, TopicConfigured
 from lowwater.broker.topics import Topics
-from lowwater.config import BROKER_SETTING, TOPIC_SETTING, Kind, Update, value_text
+from lowwater.config import (
+    BROKER_SETTING,
+    GROUP_SETTING,
+    TOPIC_SETTING,
+    Kind,
+    Update,
+    check_group_settings,
+    value_text,
+)
 from lowwater.config.setting import split_list
 from lowwater.errors import ApiError, ConfigError, ErrorCode
 from lowwater.types import topic_name_problem
@@ -76,6 +84,10 @@ def current(broker: Broker, kind: ResourceType, name: str) -> Mapping[str, str]:
     """The settings that the resource has of its own. ApiError when there is no such resource."""
     if kind is ResourceType.TOPIC:
         return _current_of_topic(broker.topics, name)
+    if kind is ResourceType.GROUP:
+        if not name:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "defaults of groups are settings of the broker")
+        return broker.topics.group_configs.get(name, {})
     if name != ALL_BROKERS:
         require_node(broker, name)
     return broker.topics.altered(name)
@@ -113,7 +125,8 @@ def incremented(
 
 
 def _list_changed(kind: ResourceType, name: str, text: str | None, change: str, *, append: bool) -> str:
-    setting = (TOPIC_SETTING if kind is ResourceType.TOPIC else BROKER_SETTING).get(name)
+    tables = {ResourceType.TOPIC: TOPIC_SETTING, ResourceType.GROUP: GROUP_SETTING}
+    setting = tables.get(kind, BROKER_SETTING).get(name)
     if setting is None or setting.kind is not Kind.LIST:
         raise ApiError(ErrorCode.INVALID_CONFIG, f"{name} is not a list: it can be set or deleted only")
     old = split_list(text if text is not None else value_text(setting.default) or "")
@@ -129,10 +142,20 @@ def altered(broker: Broker, kind: ResourceType, name: str, configs: dict[str, st
     if kind is ResourceType.BROKER:
         _check_broker_configs(name, configs)
         return BrokerConfigured(name, configs)
+    if kind is ResourceType.GROUP:
+        _check_group_configs(broker, configs)
+        return GroupConfigured(name, configs)
     topic = broker.topics.get(name)
     assert topic is not None, "looked up before"
     broker.topics.check_configs(configs)
     return TopicConfigured(topic.id, configs)
+
+
+def _check_group_configs(broker: Broker, configs: Mapping[str, str]) -> None:
+    try:
+        check_group_settings(broker.config, configs)
+    except ConfigError as error:
+        raise ApiError(ErrorCode.INVALID_CONFIG, str(error)) from error
 
 
 def _check_broker_configs(node: str, configs: Mapping[str, str]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from lowwater.broker.topics import Topics
-from lowwater.groups.config import GroupConfig
+from lowwater.config import ConsumerGroupConfig
+from lowwater.groups.config import ConsumerTimes, GroupConfig
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -29,7 +30,25 @@ def group_config(broker: Broker) -> GroupConfig:
         consumer_regex_refresh_ms=config.int("group.consumer.regex.refresh.interval.ms"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
         offset_metadata_bytes_max=config.int("offset.metadata.max.bytes"),
+        consumer_times_of=GroupTimes(broker.topics),
     )
+
+
+class GroupTimes(Mapping[str, ConsumerTimes]):
+    """The consumer groups with settings of their own, as these are at the moment."""
+
+    def __init__(self, topics: Topics) -> None:
+        self._topics = topics
+
+    def __getitem__(self, group_id: str) -> ConsumerTimes:
+        config = ConsumerGroupConfig(self._topics.config, self._topics.group_configs[group_id])
+        return ConsumerTimes(config.int("consumer.session.timeout.ms"), config.int("consumer.heartbeat.interval.ms"))
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._topics.group_configs)
+
+    def __len__(self) -> int:
+        return len(self._topics.group_configs)
 
 
 class GroupTopics:

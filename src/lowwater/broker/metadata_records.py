@@ -62,6 +62,14 @@ class BrokerConfigured:
 
 
 @dataclass(frozen=True, slots=True)
+class GroupConfigured:
+    """Without configs the group has none of its own."""
+
+    group: str
+    configs: dict[str, str]
+
+
+@dataclass(frozen=True, slots=True)
 class QuotaSet:
     """Without values the entity has no quota of its own."""
 
@@ -83,6 +91,7 @@ Record: TypeAlias = (
     | TopicConfigured
     | TopicDeleted
     | BrokerConfigured
+    | GroupConfigured
     | QuotaSet
     | ProducerIdsReserved
 )
@@ -94,6 +103,7 @@ KINDS: dict[str, type[Record]] = {
     "topic-config": TopicConfigured,
     "topic-deleted": TopicDeleted,
     "broker-config": BrokerConfigured,
+    "group-config": GroupConfigured,
     "quota": QuotaSet,
     "producer-ids": ProducerIdsReserved,
 }

@@ -18,10 +18,11 @@ class WaitingFetch(Protocol):
 class Partition:
     """Append and tell the waiting fetches; everything else goes to `log`."""
 
-    __slots__ = ("index", "log", "waiting_fetches")
+    __slots__ = ("index", "is_internal", "log", "waiting_fetches")
 
-    def __init__(self, index: int, log: PartitionLog) -> None:
+    def __init__(self, index: int, log: PartitionLog, *, is_internal: bool = False) -> None:
         self.index = index
+        self.is_internal = is_internal
         self.log = log
         self.waiting_fetches: set[WaitingFetch] = set()
 

@@ -16,6 +16,7 @@ from lowwater.broker.metadata_log import MetadataLog
 from lowwater.broker.metadata_records import (
     BrokerConfigured,
     ClusterNamed,
+    GroupConfigured,
     PartitionsAdded,
     ProducerIdsReserved,
     QuotaEntity,
@@ -60,6 +61,7 @@ class Topics:
         self._producer_ids_end = 0
         self.config = config
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
+        self.group_configs: dict[str, dict[str, str]] = {}
         self.cluster_id = ""
         self.version = 0
         self.answers = AnswerCache()
@@ -71,6 +73,7 @@ class Topics:
             PartitionsAdded: self._apply_partitions,
             TopicConfigured: self._apply_topic_config,
             BrokerConfigured: self._apply_broker_config,
+            GroupConfigured: self._apply_group_config,
             QuotaSet: self._apply_quota,
             ProducerIdsReserved: self._apply_producer_ids,
         }
@@ -84,9 +87,11 @@ class Topics:
         ids: Ids,
         offload: Offload,
         open_partition: OpenPartition,
+        *,
+        was_clean: bool = True,
     ) -> Topics:
         """Replay the metadata log of `data_dir`; a new one gets its cluster id. Blocking."""
-        log, records = MetadataLog.open(disk, data_dir)
+        log, records = MetadataLog.open(disk, data_dir, was_clean=was_clean)
         topics = cls(log, config, ids, offload, open_partition)
         for record in records:
             topics._replay(record)
@@ -97,6 +102,11 @@ class Topics:
 
     def close(self) -> None:
         self._log.close()
+
+    @property
+    def is_durable(self) -> bool:
+        """Whether everything that was written is surely on disk."""
+        return self._log.failed is None
 
     # ---- reading
 
@@ -227,6 +237,11 @@ class Topics:
         for topic in self:
             topic.configure(*self._configs_for(topic.config.overrides))
 
+    def _apply_group_config(self, record: GroupConfigured) -> None:
+        self.group_configs[record.group] = record.configs
+        if not record.configs:
+            del self.group_configs[record.group]
+
     def _apply_quota(self, record: QuotaSet) -> None:
         self.quotas[record.entity] = record.values
         if not record.values:
@@ -270,6 +285,8 @@ class Topics:
             yield TopicCreated(topic.name, topic.id, partitions, boot, topic.config.overrides)
             for partitions, boot in added:
                 yield PartitionsAdded(topic.id, partitions, boot)
+        for group, configs in self.group_configs.items():
+            yield GroupConfigured(group, configs)
         for entity, values in self.quotas.items():
             yield QuotaSet(entity, values)
         yield ProducerIdsReserved(self._producer_ids_end)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from lowwater.config.setting import INT_MAX, Check, Kind, Setting, Update, at_least, between, one_of
+from lowwater.config.setting import INT_MAX, Check, Kind, Setting, Synonym, Update, at_least, between, one_of
 from lowwater.config.topic_settings import ONE_NODE, STORED_ONLY
 
 ONE_THREAD = STORED_ONLY + "groups are coordinated by the event loop."
@@ -204,3 +204,32 @@ THREADS = (
 )
 
 GROUP_SETTINGS: tuple[Setting, ...] = (*CLASSIC_GROUPS, *CONSUMER_GROUPS, *OFFSETS, *THREADS)
+
+GROUP_OWN_SETTINGS: tuple[Setting, ...] = (
+    Setting(
+        "consumer.session.timeout.ms",
+        Kind.INT,
+        45_000,
+        "How long a member of this consumer group may be silent before it is taken out.",
+        at_least(1),
+        synonyms=(Synonym("group.consumer.session.timeout.ms"),),
+    ),
+    Setting(
+        "consumer.heartbeat.interval.ms",
+        Kind.INT,
+        5_000,
+        "How often the members of this consumer group are told to call.",
+        at_least(1),
+        synonyms=(Synonym("group.consumer.heartbeat.interval.ms"),),
+    ),
+    Setting(
+        "consumer.assignment.interval.ms",
+        Kind.INT,
+        1_000,
+        STORED_ONLY + "assignments are made when they are needed.",
+        at_least(0),
+        synonyms=(Synonym("group.consumer.assignment.interval.ms"),),
+        acts=False,
+    ),
+)
+GROUP_SETTING: dict[str, Setting] = {setting.name: setting for setting in GROUP_OWN_SETTINGS}

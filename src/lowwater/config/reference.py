@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Iterable
 
 from lowwater.config.broker_settings import BROKER_SETTINGS
+from lowwater.config.group_settings import GROUP_OWN_SETTINGS
 from lowwater.config.setting import Kind, Setting, value_text
 from lowwater.config.topic_settings import TOPIC_SETTINGS
 
@@ -22,6 +23,11 @@ name that is not in the first table is refused. This page is printed by `python 
 
 TOPIC_INTRODUCTION = """\
 Given when a topic is created, or altered later. Where a topic does not set one, the broker's setting decides.
+"""
+
+
+GROUP_INTRODUCTION = """\
+Altered for one consumer group by its name, within the bounds that the broker sets (`group.consumer.min.…`, `.max.…`).
 """
 
 
@@ -55,6 +61,12 @@ def markdown() -> str:
             "| name | type | default | allowed | broker's setting | what it does |",
             "|---|---|---|---|---|---|",
             *_rows(TOPIC_SETTINGS, broker=False),
+            "",
+            "## Consumer groups\n",
+            GROUP_INTRODUCTION,
+            "| name | type | default | allowed | broker's setting | what it does |",
+            "|---|---|---|---|---|---|",
+            *_rows(GROUP_OWN_SETTINGS, broker=False),
             "",
         ]
     )

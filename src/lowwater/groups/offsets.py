@@ -104,10 +104,10 @@ class CommittedOffsets:
             topic_id = self._topics.topic_id(name)
             if by_id and topic_id is None:
                 continue
-            found = [self._answer(group_id, name, partition) for partition in partitions]
-            known = [one for one in found if one.committed_offset >= 0]
+            known = [one for one in partitions if self.get(group_id, name, one) is not None]
             if known:
-                yield OffsetFetchResponseTopics(name=name, topic_id=topic_id or ZERO_UUID, partitions=known)
+                answers = [self._answer(group_id, name, one) for one in known]
+                yield OffsetFetchResponseTopics(name=name, topic_id=topic_id or ZERO_UUID, partitions=answers)
 
     def _fetch_topic(self, group_id: str, asked: OffsetFetchRequestTopics, by_id: bool) -> OffsetFetchResponseTopics:
         name = self._topics.topic_name(asked.topic_id) if by_id else asked.name

@@ -22,12 +22,12 @@ from lowwater.groups.commands import (
     Join,
 )
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.consumer import ConsumerGroup, MayCommit
+from lowwater.groups.consumer import ConsumerGroup
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_requests import check_heartbeat
 from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.offsets import CommittedOffsets
+from lowwater.groups.offsets import CommittedOffsets, MayCommit
 from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
 from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
@@ -106,9 +106,9 @@ class GroupShard:
         """What is due, up to the first decision that writes: call again as long as the next deadline has passed."""
         out = Outcome()
         while not out.records and (timer := self._timers.take_due(now.monotonic_ms)) is not None:
-            group = timer.group
-            if group is self.groups.get(group.group_id):
-                group.due(timer, now, out)
+            due = timer.group.due
+            if self.groups.get(timer.group.group_id) is timer.group:
+                due(timer, now, out)
         return out
 
     def replay(self, record: GroupRecord) -> None:
@@ -256,11 +256,11 @@ class GroupShard:
 
     def _consumer_heartbeat(self, command: ConsumerHeartbeat, token: Token, now: Now, out: Outcome) -> None:
         request = command.request
-        check_heartbeat(command, self.config)
         known = self.groups.get(request.group_id)
         if isinstance(known, ConsumerGroup):
             known.heartbeat(command, token, now, out)
             return
+        check_heartbeat(command, self.config)
         if known is None and request.member_epoch != 0:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")
         if known is not None and not known.is_empty:
@@ -325,15 +325,18 @@ class GroupShard:
     def _delete_of_topic(
         self, group: Group, topic: OffsetDeleteRequestTopic, out: Outcome
     ) -> OffsetDeleteResponseTopic:
-        code = ErrorCode.NONE
-        if self._topics.partition_count(topic.name) is None:
-            code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-        elif group.subscribes_to(topic.name):
-            code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC
-        indexes = [one.partition_index for one in topic.partitions]
-        if code is ErrorCode.NONE:
-            self.offsets.delete(group.group_id, topic.name, dict.fromkeys(indexes), out)
-        answers = [OffsetDeleteResponsePartition(partition_index=one, error_code=code) for one in indexes]
+        count = self._topics.partition_count(topic.name) or 0
+        code = ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC if group.subscribes_to(topic.name) else ErrorCode.NONE
+        answers = []
+        for index in dict.fromkeys(one.partition_index for one in topic.partitions):
+            unknown = not 0 <= index < count
+            answers.append(
+                OffsetDeleteResponsePartition(
+                    partition_index=index, error_code=ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if unknown else code
+                )
+            )
+        forgotten = [one.partition_index for one in answers if one.error_code == ErrorCode.NONE]
+        self.offsets.delete(group.group_id, topic.name, forgotten, out)
         return OffsetDeleteResponseTopic(name=topic.name, partitions=answers)
 
     # -- administration
@@ -359,6 +362,8 @@ class GroupShard:
 
     def _describe_consumer_group(self, command: DescribeConsumerGroup, token: Token, now: Now, out: Outcome) -> None:
         group = self.groups.get(command.group_id)
+        if not command.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         if not isinstance(group, ConsumerGroup):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no consumer group {command.group_id!r}")
         described: DescribedConsumerGroup = group.describe()

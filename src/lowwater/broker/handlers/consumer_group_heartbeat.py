@@ -28,7 +28,7 @@ def consumer_group_heartbeat(
     command = ConsumerHeartbeat(
         request,
         context.client_id or "",
-        context.client_host,
+        "/" + context.client_host,
         generates_member_id=context.api_version < OWN_IDS_SINCE,
     )
     answer: ConsumerGroupHeartbeatResponse | Pending[ConsumerGroupHeartbeatResponse]

@@ -1,4 +1,4 @@
-"""DescribeConfigs v1-4: the settings of topics, brokers and loggers, and where each value comes from.
+"""DescribeConfigs v1-4: the settings of topics, brokers, loggers and groups, and where each value comes from.
 
 An empty name of a broker asks for what was altered for all brokers. v3 adds types and documentation. Secrets are never
 told, and a broker setting that is not in our table counts as one.
@@ -15,12 +15,15 @@ from lowwater.broker.router import RequestContext, handles
 from lowwater.config import (
     BROKER_SETTING,
     BROKER_SETTINGS,
+    GROUP_OWN_SETTINGS,
     TOPIC_SETTINGS,
+    ConsumerGroupConfig,
     Setting,
     Source,
     SourcedValue,
     listener_text,
 )
+from lowwater.config.topic import OwnConfig
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.types import topic_name_problem
 from lowwater.wire.messages.describe_configs import (
@@ -71,13 +74,21 @@ def _result(
 
 
 def _described(broker: Broker, resource: DescribeConfigsResource) -> Iterable[DescribeConfigsResourceResult]:
-    kind = ResourceType.of(resource.resource_type, ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+    kind = ResourceType.of(
+        resource.resource_type,
+        ResourceType.TOPIC,
+        ResourceType.BROKER,
+        ResourceType.BROKER_LOGGER,
+        ResourceType.GROUP,
+    )
     if kind is ResourceType.TOPIC:
         return _topic(broker, resource.resource_name)
     if kind is ResourceType.BROKER_LOGGER:
         require_node(broker, resource.resource_name)
         return map(_logger, *zip(*loggers.levels().items(), strict=True))
     altered = current(broker, kind, resource.resource_name)
+    if kind is ResourceType.GROUP:
+        return _own(ConsumerGroupConfig(broker.config, altered), GROUP_OWN_SETTINGS)
     if resource.resource_name == ALL_BROKERS:
         return [_altered_for_all(name, text) for name, text in altered.items()]
     return _broker(broker)
@@ -90,10 +101,13 @@ def _topic(broker: Broker, name: str) -> list[DescribeConfigsResourceResult]:
     topic = broker.topics.get(name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {name!r}")
-    config = topic.config
+    return _own(topic.config, TOPIC_SETTINGS)
+
+
+def _own(config: OwnConfig, settings: Iterable[Setting]) -> list[DescribeConfigsResourceResult]:
     return [
         _entry(setting, config.text(setting.name), config.sources(setting.name), read_only=False)
-        for setting in TOPIC_SETTINGS
+        for setting in settings
     ]
 
 

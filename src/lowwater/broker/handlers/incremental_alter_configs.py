@@ -1,4 +1,4 @@
-"""IncrementalAlterConfigs v0-1: change single settings of topics, of brokers and of loggers.
+"""IncrementalAlterConfigs v0-1: change single settings of topics, brokers, loggers and groups.
 
 Operations: 0 set, 1 delete, 2 append to and 3 subtract from a list.
 """
@@ -58,7 +58,13 @@ def decide(broker: Broker, request: IncrementalAlterConfigsRequest) -> Decision[
 
 
 def _alter(broker: Broker, resource: AlterConfigsResource, *, validate_only: bool) -> list[Record]:
-    kind = ResourceType.of(resource.resource_type, ResourceType.TOPIC, ResourceType.BROKER, ResourceType.BROKER_LOGGER)
+    kind = ResourceType.of(
+        resource.resource_type,
+        ResourceType.TOPIC,
+        ResourceType.BROKER,
+        ResourceType.BROKER_LOGGER,
+        ResourceType.GROUP,
+    )
     changes = [(config.name, config.config_operation, config.value) for config in resource.configs]
     require_once(name for name, _, _ in changes)
     if kind is ResourceType.BROKER_LOGGER:

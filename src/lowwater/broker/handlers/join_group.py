@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
+from lowwater.errors import ApiError
 from lowwater.groups.commands import Join
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
@@ -30,14 +31,22 @@ def join_group(broker: Broker, request: JoinGroupRequest, context: RequestContex
     command = Join(
         request,
         context.client_id or "",
-        context.client_host,
+        "/" + context.client_host,
         asks_for_member_id=version >= MEMBER_ID_REQUIRED_SINCE,
         knows_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE,
     )
-    answer = broker.groups.ask(request.group_id, command)
-    if version >= NULL_PROTOCOL_SINCE:
-        return answer
-    return answer.map(_with_protocol) if isinstance(answer, Pending) else _with_protocol(answer)
+
+    def refused(error: ApiError) -> JoinGroupResponse:
+        return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+
+    try:
+        answer = broker.groups.ask(request.group_id, command)
+    except ApiError as error:
+        return refused(error)
+    if isinstance(answer, Pending):
+        answer = answer.recover(refused)
+        return answer if version >= NULL_PROTOCOL_SINCE else answer.map(_with_protocol)
+    return answer if version >= NULL_PROTOCOL_SINCE else _with_protocol(answer)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

@@ -43,4 +43,6 @@ def _names(broker: Broker, kind: ResourceType) -> list[str]:
         return broker.topics.names()
     if kind in (ResourceType.BROKER, ResourceType.BROKER_LOGGER):
         return [str(broker.node_id)]
+    if kind is ResourceType.GROUP:
+        return sorted(broker.topics.group_configs)
     return []

@@ -31,6 +31,8 @@ TOPIC_IDS_SINCE = 13
 ZSTD_SINCE = 7
 NO_REPLY, WRITTEN, DURABLE = 0, 1, -1
 ATTRIBUTES_LOW_BYTE = 22
+# As in Kafka: who calls itself so may write to internal topics, at its own risk.
+ADMIN_CLIENT_ID = "__admin_client"
 # A producer whose state was deleted with its records can tell so by the log start.
 TELLING_LOG_START = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
@@ -65,6 +67,7 @@ class ProduceJob:
         "_acks",
         "_broker",
         "_by_id",
+        "_may_write_internal",
         "_now_ms",
         "_request",
         "_waiting",
@@ -80,6 +83,7 @@ class ProduceJob:
         self._acks = request.acks
         self._by_id = context.api_version >= TOPIC_IDS_SINCE
         self._zstd_allowed = context.api_version >= ZSTD_SINCE
+        self._may_write_internal = context.client_id == ADMIN_CLIENT_ID
         self._now_ms = broker.clock.now_ms()
         self.response = ProduceResponse(responses=[])
         self.unflushed: list[tuple[PartitionLog, int]] = []
@@ -101,6 +105,8 @@ class ProduceJob:
         try:
             partition = self._broker.partition(topic, data.index)
             self._check_acks()
+            if partition.is_internal and not self._may_write_internal:
+                raise ApiError(ErrorCode.INVALID_TOPIC_EXCEPTION, "the topic is the broker's own")
             if data.records is None or not len(data.records):
                 raise ApiError(ErrorCode.INVALID_RECORD, "a Produce must hold one record batch per partition")
             if self._request.transactional_id is None and _is_transactional(data.records):
