@@ -48,6 +48,7 @@ class World:
         self.now_ms = 0.0
         self.wall_ms = WALL_MS
         self.log: list[GroupRecord] = []
+        self.values: list[GroupMetadataValue] = []
         self.answers: dict[int, Any] = {}
         self.tokens = 0
         self._start()
@@ -68,11 +69,6 @@ class World:
     @property
     def generation(self) -> int:
         return self.group.generation
-
-    @property
-    def values(self) -> list[GroupMetadataValue]:
-        """What was logged."""
-        return [value for _, value in map(decode, self.log)]
 
     # What clients send
 
@@ -184,8 +180,10 @@ class World:
 
     def _do(self, out: Outcome) -> None:
         for record in out.records:
+            _, value = decode(record)
             self.log.append(record)
-            self.group.replay_metadata(decode(record)[1])
+            self.values.append(value)
+            self.group.replay_metadata(value)
         for token, answer in out.replies:
             assert token not in self.answers, "answered twice"
             self.answers[token] = answer
