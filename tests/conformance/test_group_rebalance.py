@@ -62,10 +62,10 @@ def test_reading_goes_on_while_a_cooperative_rebalance_is_held_up(stage: Stage, 
     # The member has given up two partitions and asks for the rebalance that hands them over. The laggard does not join
     # again, so that one cannot end.
     wait_for_rebalance(laggard)
+    stage.until(lambda: len(member.owned) == 2, "two partitions are given up")
     kept = set(member.owned)
     stage.fill(topic, 4, each=RECORDS_WHILE_HELD)
     stage.until(lambda: all(read_to(member, place) == RECORDS_WHILE_HELD for place in kept), "reads while held up")
-    assert len(kept) == 2
     assert stage.state() == "PreparingRebalance"
 
 

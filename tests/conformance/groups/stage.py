@@ -21,8 +21,14 @@ from tests.conformance.under_test import UnderTest
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from lowwater.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
+from lowwater.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from lowwater.wire.messages.describe_groups import DescribeGroupsRequest
 from lowwater.wire.messages.list_groups import ListGroupsRequest
+from lowwater.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 _numbers = itertools.count(1)
@@ -193,6 +199,37 @@ class Stage:
                 if answer.error_code not in RETRIABLE:
                     assert answer.error_code == 0, answer
                     return int(answer.topics[0].partitions[0].committed_offset)
+
+    def commit(self, topic: str, partition: int, offset: int, *, group: str | None = None) -> None:
+        """As an admin does it: for a group without members."""
+        assert self._commit(topic, partition, offset, group or self.group) == ErrorCode.NONE
+
+    def commit_refused(self, topic: str, partition: int, offset: int, *, expected: ErrorCode) -> None:
+        assert self._commit(topic, partition, offset, self.group) == expected
+
+    def _commit(self, topic: str, partition: int, offset: int, group: str) -> int:
+        place = OffsetCommitRequestPartition(partition_index=partition, committed_offset=offset)
+        wanted = OffsetCommitRequestTopic(name=topic, partitions=[place])
+        request = OffsetCommitRequest(group_id=group, topics=[wanted])
+        with Wire(self.broker.address) as wire:
+            while True:
+                code = wire.ask(request, 9).topics[0].partitions[0].error_code
+                if code not in RETRIABLE:
+                    return int(code)
+
+    def delete_records(self, topic: str, partition: int, *, before: int) -> None:
+        place = DeleteRecordsPartition(partition_index=partition, offset=before)
+        request = DeleteRecordsRequest(topics=[DeleteRecordsTopic(name=topic, partitions=[place])], timeout_ms=10_000)
+        with Wire(self.broker.address) as wire:
+            [answer] = wire.ask(request).topics
+        assert answer.partitions[0].error_code == 0, answer
+
+    def until_with(self, again: Callable[[], None], condition: Callable[[], bool], what: str) -> None:
+        """Do something over and over until it has shown."""
+        deadline = time.monotonic() + TIMEOUT_S
+        while not within(self.news, condition, ASKING_AGAIN_S):
+            assert time.monotonic() < deadline, what
+            again()
 
     def until_committed(self, topic: str, partition: int, offset: int) -> None:
         eventually(lambda: self.committed(topic, partition) == offset, f"{topic}[{partition}] committed at {offset}")
