@@ -18,6 +18,7 @@ REPEATED = frozenset(
         "entity",
         "entity_name",
         "entity_type",
+        "group_id",
         "index",
         "key",
         "name",
@@ -34,6 +35,7 @@ REPEATED = frozenset(
 # response field -> request fields, where a response names it otherwise
 NAMED_OTHERWISE = {
     "coordinators": ("coordinator_keys",),
+    "groups": ("group_ids",),
     "name": ("topic",),
     "partition": ("partition_index",),
     "partition_id": ("partition",),
@@ -43,9 +45,13 @@ NAMED_OTHERWISE = {
     "partitions": ("partition_indexes",),
     "replica_election_results": ("topic_partitions",),
     "responses": ("topic_data", "topics", "topic_names", "resources"),
-    "results": ("resources", "topics"),
+    "results": ("resources", "topics", "groups_names"),
     "topic": ("name",),
 }
+# Where clients look for it first: said here, and of no part.
+SAID_OF_ALL = frozenset(
+    {"LeaveGroupResponse", "OffsetDeleteResponse", "OffsetFetchResponse", "OffsetFetchResponseGroup"}
+)
 # Numbers that are -1 when there is nothing to tell.
 UNKNOWN = frozenset(
     {"base_offset", "high_watermark", "low_watermark", "node_id", "port", "producer_epoch", "producer_id"}
@@ -68,6 +74,8 @@ class _Refusal:
         """(whether the answer says of what it speaks, whether it says the error)."""
         named = said = False
         fields = [field for field in declaration_of(type(answer)).fields if field.present(self._version)]
+        if type(answer).__name__ in SAID_OF_ALL and any(field.name == "error_code" for field in fields):
+            fields = [field for field in fields if field.struct is None]
         for field in fields:
             source = _source(field.name, asked)
             if field.name in UNKNOWN:
@@ -113,5 +121,5 @@ class _Bare:
     """An element that is a plain value in the request (a name, an index) and a struct in the response."""
 
     def __init__(self, value: Any) -> None:
-        self.name = self.topic = self.key = value if isinstance(value, str) else None
+        self.name = self.topic = self.key = self.group_id = value if isinstance(value, str) else None
         self.partition = self.partition_index = value if isinstance(value, int) else None

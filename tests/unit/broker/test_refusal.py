@@ -24,7 +24,15 @@ SCOPE = {
     "Fetch": "partition",
     "ListOffsets": "partition",
     "Metadata": "topic",
+    "OffsetCommit": "partition",
+    "OffsetFetch": "group",
     "FindCoordinator": "key",
+    "JoinGroup": "request",
+    "Heartbeat": "request",
+    "LeaveGroup": "request",
+    "SyncGroup": "request",
+    "DescribeGroups": "group",
+    "ListGroups": "request",
     "ApiVersions": "request",
     "CreateTopics": "topic",
     "DeleteTopics": "topic",
@@ -36,16 +44,20 @@ SCOPE = {
     "DescribeLogDirs": "request",
     "CreatePartitions": "topic",
     "ElectLeaders": "partition",
+    "DeleteGroups": "group",
     "IncrementalAlterConfigs": "resource",
+    "OffsetDelete": "request",
     "DescribeClientQuotas": "request",
     "AlterClientQuotas": "entry",
     "DescribeQuorum": "partition",
     "DescribeCluster": "request",
     "DescribeProducers": "partition",
     "ListConfigResources": "request",
+    "ConsumerGroupHeartbeat": "request",
+    "ConsumerGroupDescribe": "group",
     "DescribeTopicPartitions": "topic",
 }
-ANSWERS = {"partition": 4, "topic": 2, "resource": 2, "entry": 2, "key": 2, "request": 1, "nothing": 0}
+ANSWERS = {"partition": 4, "topic": 2, "resource": 2, "entry": 2, "key": 2, "group": 2, "request": 1, "nothing": 0}
 
 
 def two_of_everything(cls: type[Any], version: int, draw: random.Random) -> Any:
@@ -91,6 +103,8 @@ def test_the_error_stands_at_the_narrowest_scope_and_nowhere_else(api: Api, vers
     scope = SCOPE[api.name]
     if api.name == "FindCoordinator" and version < 4:
         scope = "request"
+    if api.name == "OffsetFetch" and version < 8:
+        scope = "request" if version >= 2 else "partition"
     if api.name == "DescribeLogDirs" and version < 3:
         scope = "nothing"  # these have no place for it: Kafka, too, answers them without any directory
     assert said == [CODE] * ANSWERS[scope]
