@@ -26,7 +26,6 @@ class LoggedGroup:
     """The durable part of a group, beside the roster of its members, which is ahead of the log in a rebalance."""
 
     __slots__ = (
-        "_is_logged",
         "_unreplayed",
         "config",
         "generation",
@@ -54,7 +53,6 @@ class LoggedGroup:
         self.leader: str | None = None
         # When this was logged, by the wall clock.
         self.since_ms: int | None = None
-        self._is_logged = False
         self._unreplayed = 0
 
     def write(
@@ -87,7 +85,6 @@ class LoggedGroup:
     def replay_metadata(self, value: GroupMetadataValue) -> None:
         """Take over what the log tells, live and at a start."""
         self._unreplayed = max(0, self._unreplayed - 1)
-        self._is_logged = True
         self.generation = value.generation
         self.protocol_type = value.protocol_type
         self.protocol = value.protocol
@@ -118,9 +115,8 @@ class LoggedGroup:
         member.assignment = bytes(stored.assignment)
 
     def forget(self, out: Outcome) -> None:
-        """Take all that the log has of this group out of it."""
-        if self._is_logged:
-            out.records.append(records.encode(GroupMetadataKey(group=self.group_id), None))
+        """Take the group out of the log; its shard lets go of it when that is replayed."""
+        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), None))
 
     def join_answer(self, member: Member) -> JoinGroupResponse:
         """The current generation once more."""

@@ -25,9 +25,7 @@ BEGIN_AGAIN = {ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_MAX_SIZE_REACHED, Er
 class Client:
     """Does what a consumer does, one request at a time; `asked` is the one it waits for."""
 
-    def __init__(
-        self, world: World, instance_id: str | None, asks: bool, protocols: tuple[tuple[str, bytes], ...]
-    ) -> None:
+    def __init__(self, world: World, instance_id: str | None, asks: bool, protocols: Protocols) -> None:
         self.world = world
         self.instance_id = instance_id
         self.asks = asks
