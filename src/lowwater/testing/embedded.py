@@ -32,13 +32,21 @@ T = TypeVar("T")
 HOST = "127.0.0.1"
 START_TIMEOUT_S = 30
 STOP_TIMEOUT_S = 30
+# A test does not wait for members that may yet come, and may let them time out quickly.
+PATIENCE = {
+    "group.initial.rebalance.delay.ms": "0",
+    "group.min.session.timeout.ms": "100",
+    "group.consumer.min.session.timeout.ms": "100",
+    "group.consumer.min.heartbeat.interval.ms": "50",
+}
 
 
 class Broker:
     """A context manager around one broker on an ephemeral port and, unless given, a temporary directory.
 
-    `config` takes settings by Kafka's names. `subprocess=True` runs `lowwater broker` itself, which `kill` can end with
-    SIGKILL; without it the broker runs in a thread, and faults and generated records are at hand.
+    `config` takes settings by Kafka's names; some of groups default to what suits tests (`PATIENCE`). `subprocess=True`
+    runs `lowwater broker` itself, which `kill` can end with SIGKILL; without it the broker runs in a thread, and faults
+    and generated records are at hand.
     """
 
     def __init__(
@@ -51,7 +59,7 @@ class Broker:
         clock: Clock | None = None,
         disk: Disk | None = None,
     ) -> None:
-        self._config = dict(config or {})
+        self._config = {**PATIENCE, **(config or {})}
         self._own_dir = data_dir is None
         self.data_dir = os.fspath(data_dir) if data_dir is not None else ""
         self._port = port
