@@ -177,6 +177,7 @@ class ConsumerGroup:
 
     def heartbeat(self, command: ConsumerHeartbeat, token: Token, now: Now, out: Outcome) -> None:
         request = command.request
+        self._metrics.heartbeats_total += 1
         member = self._durable.members.get(request.member_id)
         if member is not None and self._is_quiet(member, command):
             times = self.config.consumer_times(self.group_id)
