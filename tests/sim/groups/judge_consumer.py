@@ -1,0 +1,192 @@
+"""What a KIP-848 group must never do: give a partition to two members, take an epoch back, fence the innocent."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from tests.sim.groups.client import TopicFacts
+from tests.sim.groups.consumer_member import LEAVES, LEAVES_FOR_A_WHILE, REBALANCE_TIMEOUT_MS, Held
+from tests.sim.groups.network import Exchange
+
+from lowwater.errors import ErrorCode
+from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+
+SLACK_MS = 1
+_FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
+
+
+@dataclass(slots=True)
+class Told:
+    """A member as the answers describe it."""
+
+    member_id: str
+    instance_id: str | None
+    touched_ms: float
+    epoch: int = 0
+    assignment: set[Held] = field(default_factory=set)
+    changed_ms: float = 0.0  # when it was told another assignment
+    holds: set[Held] = field(default_factory=set)  # told, and not yet given up
+    is_gone: bool = False
+    subscribed: set[str] = field(default_factory=set)  # every topic it ever wanted
+    has_regex: bool = False
+    is_impersonated: bool = False  # a request came that its client had given up, or a copy of one
+
+
+@dataclass(slots=True)
+class ConsumerStory:
+    members: dict[str, Told] = field(default_factory=dict)
+    epoch: int = 0
+
+
+class ConsumerJudge:
+    def __init__(self, report: Callable[[str], None], session_timeout_ms: int) -> None:
+        self._report = report
+        self._session_ms = session_timeout_ms
+        self._stories: dict[str, ConsumerStory] = {}
+        self._known: dict[Exchange, int] = {}  # the epoch its member was last told when the request was delivered
+        self.assignments = 0
+
+    def forget(self, group: str) -> None:
+        self._stories.pop(group, None)
+
+    def delivered(self, exchange: Exchange) -> None:
+        if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
+            told = self._told(exchange)
+            self._known[exchange] = told.epoch if told is not None else -1
+            if told is not None and exchange.request.topic_partitions is not None:
+                # Whatever becomes of this request: the member does not have the others any more.
+                owned = _held(exchange.request.topic_partitions)
+                told.holds = owned if exchange.sender is not None else told.holds & owned
+            if told is not None and not (exchange.sender and exchange.is_open):
+                told.is_impersonated = True
+
+    def issued(self, exchange: Exchange, now_ms: float, topics: Mapping[str, TopicFacts]) -> None:
+        request, answer = exchange.request, exchange.response
+        if not isinstance(request, ConsumerGroupHeartbeatRequest) or exchange not in self._known:
+            return
+        known = self._known.pop(exchange)
+        if answer.error_code in _FENCED:
+            self._fenced(exchange, known, now_ms)
+        elif not answer.error_code:
+            self._accepted(exchange, now_ms, topics)
+
+    def _told(self, exchange: Exchange) -> Told | None:
+        return self._stories.setdefault(exchange.request.group_id, ConsumerStory()).members.get(
+            exchange.request.member_id
+        )
+
+    def _fenced(self, exchange: Exchange, known: int, now_ms: float) -> None:
+        told, request = self._told(exchange), exchange.request
+        if told is None:
+            return
+        current = request.member_epoch == known == told.epoch and request.member_epoch > 0
+        if current and not self._is_excused(told, now_ms):
+            self._report(
+                f"{exchange}: {request.member_id} of {request.group_id} was fenced "
+                f"({ErrorCode(exchange.response.error_code).name}) in its epoch {known}"
+            )
+        told.holds.clear()
+        told.assignment.clear()
+
+    def _accepted(self, exchange: Exchange, now_ms: float, topics: Mapping[str, TopicFacts]) -> None:
+        request, answer = exchange.request, exchange.response
+        story = self._stories.setdefault(request.group_id, ConsumerStory())
+        if request.member_epoch in (LEAVES, LEAVES_FOR_A_WHILE):
+            if request.member_id in story.members:
+                story.members[request.member_id].is_gone = True
+            return
+        told = story.members.get(answer.member_id)
+        if told is None or told.is_gone or request.member_epoch == 0:
+            told = self._arrived(exchange, story, told)
+        else:
+            self._check_in_time(exchange, told)
+        told.touched_ms = exchange.delivered_ms
+        self._note_wishes(exchange, told)
+        self._check_epoch(exchange, story, told)
+        if answer.assignment is not None:
+            self._assigned(exchange, story, told, now_ms, topics)
+
+    def _arrived(self, exchange: Exchange, story: ConsumerStory, old: Told | None) -> Told:
+        request, answer = exchange.request, exchange.response
+        wishes: set[str] = set()
+        if request.instance_id is not None:
+            for other in story.members.values():
+                if other.instance_id == request.instance_id and other.member_id != answer.member_id:
+                    if not self._is_excused(other, exchange.delivered_ms):
+                        self._report(f"{exchange}: instance {request.instance_id} is active twice")
+                    other.is_gone = True
+                    # It takes over what the one before had, until a new assignment is computed.
+                    wishes |= other.subscribed
+        told = Told(answer.member_id, request.instance_id, exchange.delivered_ms, subscribed=wishes)
+        if old is not None:
+            told.epoch = old.epoch
+        if answer.member_epoch < story.epoch and old is None:
+            self._report(f"{exchange} joined {request.group_id} in epoch {answer.member_epoch} after {story.epoch}")
+        story.members[answer.member_id] = told
+        return told
+
+    def _check_in_time(self, exchange: Exchange, told: Told) -> None:
+        late_ms = exchange.delivered_ms - told.touched_ms - self._session_ms
+        if late_ms > SLACK_MS:
+            self._report(f"{exchange}: {told.member_id} was taken {late_ms:.0f} ms after its session had ended")
+        keeps = _held(exchange.request.topic_partitions or []) - told.assignment
+        late_ms = exchange.delivered_ms - told.changed_ms - REBALANCE_TIMEOUT_MS
+        if keeps and told.holds - told.assignment and late_ms > SLACK_MS and not told.is_impersonated:
+            self._report(f"{exchange}: {told.member_id} was taken {late_ms:.0f} ms after it had to give up partitions")
+
+    @staticmethod
+    def _note_wishes(exchange: Exchange, told: Told) -> None:
+        told.subscribed |= set(exchange.request.subscribed_topic_names or ())
+        told.has_regex |= bool(exchange.request.subscribed_topic_regex)
+
+    def _check_epoch(self, exchange: Exchange, story: ConsumerStory, told: Told) -> None:
+        epoch = exchange.response.member_epoch
+        if epoch < told.epoch:
+            self._report(f"{exchange}: the epoch of {told.member_id} went back from {told.epoch} to {epoch}")
+        told.epoch = max(told.epoch, epoch)
+        story.epoch = max(story.epoch, epoch)
+
+    def _assigned(
+        self, exchange: Exchange, story: ConsumerStory, told: Told, now_ms: float, topics: Mapping[str, TopicFacts]
+    ) -> None:
+        given = _held(exchange.response.assignment.topic_partitions)
+        self.assignments += 1
+        for other in story.members.values():
+            if other is not told and not self._is_excused(other, now_ms) and other.holds & given:
+                self._report(
+                    f"{exchange}: {sorted(other.holds & given)} of {exchange.request.group_id} were given to "
+                    f"{told.member_id}, {other.member_id} has them still"
+                )
+        names = {facts.id: name for name, facts in topics.items()}
+        unwanted = {names[one] for one, _ in given if one in names and names[one] not in told.subscribed}
+        if unwanted and not told.has_regex:
+            self._report(f"{exchange}: {told.member_id} was given {unwanted}, it wanted {told.subscribed}")
+        if given != told.assignment:
+            told.assignment, told.changed_ms = given, exchange.decided_ms
+        told.holds |= given
+
+    def _is_asleep(self, told: Told, now_ms: float) -> bool:
+        return now_ms - told.touched_ms >= self._session_ms - SLACK_MS
+
+    def _is_excused(self, told: Told, now_ms: float) -> bool:
+        """The group may have removed it, or may do so any moment."""
+        must_give_up = bool(told.holds - told.assignment)
+        took_too_long = must_give_up and now_ms - told.changed_ms >= REBALANCE_TIMEOUT_MS - SLACK_MS
+        return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
+
+    def crashed(self, now_ms: float) -> None:
+        self._known.clear()
+        for story in self._stories.values():
+            for told in story.members.values():
+                told.is_gone |= self._is_excused(told, now_ms)
+
+    def reloaded(self, now_ms: float) -> None:
+        """Members come back with fresh deadlines."""
+        for story in self._stories.values():
+            for told in story.members.values():
+                told.touched_ms = told.changed_ms = now_ms
+
+
+def _held(partitions: list) -> set[Held]:  # type: ignore[type-arg]
+    return {(topic.topic_id, index) for topic in partitions for index in topic.partitions}
