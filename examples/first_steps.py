@@ -1,4 +1,4 @@
-"""`make run`: start a broker, produce a day of orders, find a moment in them by time, read on from there.
+"""`make run`: start a broker, produce a day of orders, find a moment by time, read on from there; then read as a group.
 
 Everything a client does here goes over the wire with confluent-kafka, an ordinary Kafka client. What is read back is
 compared with what was sent; the exit code says whether they agree.
@@ -12,16 +12,18 @@ import time
 from collections import Counter
 from datetime import UTC, datetime, timedelta
 
-from confluent_kafka import Consumer, Producer, TopicPartition
+from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
 from lowwater.testing import Broker
 
 TOPIC = "orders"
+GROUP = "billing"
 PARTITIONS = 4
 ORDERS = 50_000
 HOUR_MS = 3_600_000
 BAR_WIDTH = 40
+PATIENCE_S = 90
 
 
 def main() -> int:
@@ -33,12 +35,17 @@ def main() -> int:
         since_ms = end_ms - 6 * HOUR_MS
         positions = positions_at(broker.bootstrap, since_ms)
         received = read_from(broker.bootstrap, positions)
+        by_group = read_as_group(broker)
     show(received, since_ms)
     expected = {order: at_ms for order, at_ms in sent.items() if at_ms >= since_ms}
     if received != expected:
         print(f"\nThey differ: {len(expected):,} orders were expected, {len(received):,} came back.")
         return 1
     print(f"\nEvery one of the {len(expected):,} orders since then came back, each once, with its own timestamp.")
+    if by_group != Counter(sent.keys()):
+        print(f"But the group read {by_group.total():,} orders, {len(by_group):,} of them different, of {len(sent):,}.")
+        return 1
+    print(f"The group read all {len(sent):,} orders, none twice, although its broker was killed half-way.")
     print("Run a broker of your own: .venv/bin/lowwater broker   (--help says more)")
     return 0
 
@@ -98,6 +105,62 @@ def read_from(bootstrap: str, positions: list[TopicPartition]) -> dict[int, int]
     consumer.close()
     print(f"4. Read {len(received):,} orders from there to the end, in {seconds_since(started)}.")
     return received
+
+
+def read_as_group(broker: Broker) -> Counter[int]:
+    """Two consumers share the partitions; the broker dies half-way; others go on from what was committed."""
+    read: Counter[int] = Counter()
+    started = time.perf_counter()
+    members = [group_member(broker.bootstrap) for _ in range(2)]
+    while read.total() < ORDERS // 2 or min(len(member.assignment()) for member in members) == 0:
+        read_on(members, read, started)
+    shares = " and ".join(str(sorted(tp.partition for tp in member.assignment())) for member in members)
+    print(f"5. Two members of group {GROUP} share partitions {shares}: {read.total():,} orders read and committed.")
+    started = time.perf_counter()
+    broker.kill()
+    broker.start()
+    print(f"6. The broker was killed (-9) and is back after {seconds_since(started)}.")
+    while read.total() < ORDERS:
+        read_on(members, read, started)
+    for member in members:
+        member.close()
+    committed = sum(tp.offset for tp in committed_offsets(broker.bootstrap))
+    print(f"7. The same members went on where they stood; {committed:,} orders are committed.")
+    return read
+
+
+def group_member(bootstrap: str) -> Consumer:
+    settings = {"group.id": GROUP, "auto.offset.reset": "earliest", "enable.auto.commit": False}
+    member = Consumer({"bootstrap.servers": bootstrap, "log_level": 0, **settings})
+    member.subscribe([TOPIC])
+    return member
+
+
+def read_on(members: list[Consumer], read: Counter[int], started: float) -> None:
+    if time.perf_counter() - started > PATIENCE_S:
+        raise SystemExit(f"the group stands still after {read.total():,} orders")
+    for member in members:
+        read.update(read_and_commit(member))
+
+
+def read_and_commit(member: Consumer) -> list[int]:
+    """Up to 2,000 orders, none of which is ever read again by the group."""
+    messages = [message for message in member.consume(2000, timeout=0.2) if not message.error()]
+    if messages:
+        try:
+            member.commit(asynchronous=False)
+        except KafkaException:
+            # The group is rebalancing: whoever gets these partitions reads from the last commit again.
+            return []
+    return [json.loads(message.value())["order"] for message in messages]
+
+
+def committed_offsets(bootstrap: str) -> list[TopicPartition]:
+    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": GROUP})
+    asked = [TopicPartition(TOPIC, partition) for partition in range(PARTITIONS)]
+    found = consumer.committed(asked, timeout=10)
+    consumer.close()
+    return list(found)
 
 
 def show(received: dict[int, int], since_ms: int) -> None:
