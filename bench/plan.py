@@ -23,6 +23,13 @@ class Size:
     parked_seconds: float
     partitions: int
     start_rounds: int
+    rebalancing_groups: int
+    rebalance_seconds: float
+    large_group: int
+    held_groups: int
+    held_seconds: float
+    committed_offsets: int
+    assigned_partitions: int
     kafka_warm_up_seconds: float
 
 
@@ -38,6 +45,13 @@ FULL = Size(
     parked_seconds=5.0,
     partitions=10_000,
     start_rounds=3,
+    rebalancing_groups=1000,
+    rebalance_seconds=4.0,
+    large_group=1000,
+    held_groups=10_000,
+    held_seconds=60.0,
+    committed_offsets=1_000_000,
+    assigned_partitions=100_000,
     kafka_warm_up_seconds=20.0,
 )
 QUICK = Size(
@@ -52,6 +66,13 @@ QUICK = Size(
     parked_seconds=1.0,
     partitions=2_000,
     start_rounds=1,
+    rebalancing_groups=100,
+    rebalance_seconds=1.0,
+    large_group=100,
+    held_groups=200,
+    held_seconds=2.0,
+    committed_offsets=50_000,
+    assigned_partitions=20_000,
     kafka_warm_up_seconds=5.0,
 )
 

@@ -26,6 +26,8 @@ LOG_LINES_SHOWN = 40
 
 # Deleted topics must not linger as dirty pages into the next round; everything else is Kafka's default.
 KAFKA_SETTINGS = {"log.segment.delete.delay.ms": "1000", "num.partitions": "4", "group.share.enable": "false"}
+# As `peers.kafka` sets it: what is measured is not a delay.
+LOWWATER_SETTINGS = {"group.initial.rebalance.delay.ms": "0"}
 
 
 class Running(Protocol):
@@ -162,7 +164,7 @@ class Fleet:
     def lowwater(self, policy: str = "acks", *, flush: str | None = None) -> Subject:
         """Our broker with that `log.flush.policy`; `flush` says what the policy means for the row at hand."""
         if policy not in self._lowwater:
-            self._lowwater[policy] = LowwaterBroker({"log.flush.policy": policy})
+            self._lowwater[policy] = LowwaterBroker({"log.flush.policy": policy, **LOWWATER_SETTINGS})
             self._lowwater[policy].start()
         return Subject(LOWWATER, self._lowwater[policy], flush or policy, "checked")
 

@@ -5,7 +5,22 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bench.plan import Run
-from bench.workloads import codec, commit, fetch, footprint, latency, parked, partitions, produce, requests
+from bench.workloads import (
+    assignors,
+    codec,
+    commit,
+    committed,
+    fetch,
+    footprint,
+    group_requests,
+    held_groups,
+    latency,
+    parked,
+    partitions,
+    produce,
+    rebalances,
+    requests,
+)
 
 # Takes its time whatever is asked, and needs no broker.
 NOT_QUICK = ("codec",)
@@ -18,5 +33,10 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "parked": (parked.TEXT, parked.run),
     "footprint": (footprint.TEXT, footprint.run),
     "partitions": (partitions.TEXT, partitions.run),
+    "groups": (group_requests.TEXT, group_requests.run),
+    "rebalances": (rebalances.TEXT, rebalances.run),
+    "held": (held_groups.TEXT, held_groups.run),
+    "committed": (committed.TEXT, committed.run),
+    "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }
