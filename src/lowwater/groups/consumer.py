@@ -215,9 +215,10 @@ class ConsumerGroup:
             step.look_at_topics(now.wall_ms)
         if step.epoch > self._durable.target_epoch:
             self._assign(step, now, out)
-        # What came late, with an older epoch, may be older than what the member was given since. Who joins, or lost an
-        # answer, says everything anew and is believed: it would not say it again, and be put out for keeping silent.
-        is_current = request.member_epoch == step.current.epoch or is_full(request)
+        # What came late, with an older epoch, may be older than what the member was given since. Who lost an answer says
+        # everything anew and is believed: for it nothing changes, so it would not say it again until it is put out.
+        lost_an_answer = is_full(request) and request.member_epoch != JOINS
+        is_current = request.member_epoch == step.current.epoch or lost_an_answer
         step.reconcile(owned_by(request) if is_current else None)
         self._follow(step, now)
         out.records += step.records
