@@ -26,6 +26,7 @@ logger = logging.getLogger(__name__)
 GROUPS_WARN = 5_000
 MEMBERS_WARN = 50_000
 LOOK_AT_SIZE_EVERY_MS = 10_000
+JAVA_INT_MIN = 1 << 31  # which has no positive counterpart
 
 
 class GroupCoordinator:
@@ -171,8 +172,10 @@ class GroupCoordinator:
 
 
 def shard_of(group_id: str, count: int) -> int:
-    """As Kafka does it: Java's hash of the name, made positive, by the number of partitions."""
+    """As Kafka does it: Java's hash of the name without its sign, by the number of partitions."""
     value = 0
     for unit in memoryview(group_id.encode("utf-16-le")).cast("H"):
         value = (31 * value + unit) & 0xFFFFFFFF
-    return (value & 0x7FFFFFFF) % count
+    if value < JAVA_INT_MIN:
+        return value % count
+    return 0 if value == JAVA_INT_MIN else ((1 << 32) - value) % count
