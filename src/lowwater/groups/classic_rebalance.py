@@ -78,7 +78,6 @@ class RebalancingGroup(LoggedGroup):
             self._interrupt_syncs(now, out)
         was_empty = self.state == EMPTY
         self.state = PREPARING
-        self.roster.unsynced.clear()
         self.timers.stop(self._phase)
         self._history.began(reason, self.generation, now)
         if was_empty:
@@ -146,7 +145,7 @@ class RebalancingGroup(LoggedGroup):
         roster, generation, protocol = self.roster, self.generation + 1, self.roster.vote()
         self.write(generation, protocol, leader.member_id, NO_ASSIGNMENTS, now, out)
         self.state = COMPLETING
-        roster.unsynced.update(roster.members)
+        roster.unsynced = set(roster.members)
         for member in roster.members.values():
             token = roster.end_join(member)
             member.is_new = False

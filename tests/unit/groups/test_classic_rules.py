@@ -253,9 +253,10 @@ def test_a_static_member_that_returns_has_a_session_of_its_own(world):
     world.wait(SESSION_MS - 1)
     world.heartbeat(leader, "a")
     new = world.member_id(world.join(instance_id="b"))
-    world.wait(SESSION_MS - 1)
-    assert world.state == STABLE
+    world.wait_alive(SESSION_MS - 1, leader)
     assert new in world.group.roster.members
+    world.wait(1)
+    assert new not in world.group.roster.members
 
 
 def test_a_static_member_that_returns_before_it_had_synced_is_not_waited_for_under_its_old_id(world):

@@ -490,12 +490,28 @@ def test_an_unknown_instance_comes_before_everything_else_about_a_member(world):
     assert world.error(world.join(member, "stranger")) == unknown
     assert world.error(world.sync(member, instance_id="stranger", generation=7)) == unknown
     assert world.heartbeat(member, "stranger", 7) == unknown
+    assert world.heartbeat(member, "stranger") == unknown
+    assert world.heartbeat(member, "b") == fenced
     assert world.commit(member, 7, "stranger") == unknown
     assert world.error(world.join("stranger", "a")) == fenced
     assert world.error(world.sync("stranger", instance_id="a", generation=7)) == fenced
     assert world.heartbeat("stranger", "a", 7) == fenced
     assert world.commit("stranger", 7, "a") == fenced
     assert world.leave(("stranger", "a"), (member, "stranger")) == [fenced, unknown]
+
+
+def test_an_id_that_was_handed_out_is_not_that_of_a_static_member(world):
+    member = world.handed_out()
+    assert world.error(world.join(member, "a")) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
+def test_whoever_commits_to_an_empty_group_without_a_generation_is_not_looked_at(world):
+    assert world.commit("stranger") == ErrorCode.NONE
+    assert world.commit(instance_id="stranger") == ErrorCode.NONE
+    assert world.txn_commit("stranger") == ErrorCode.NONE
+    world.stable()
+    assert world.commit("stranger") == ErrorCode.UNKNOWN_MEMBER_ID
+    assert world.txn_commit("stranger") == ErrorCode.UNKNOWN_MEMBER_ID
 
 
 def test_an_absent_member_comes_before_a_wrong_generation(world):

@@ -178,6 +178,19 @@ def test_with_only_absent_static_members_a_rebalance_waits_for_them_until_their_
     assert world.state == EMPTY
 
 
+def test_a_static_member_that_returns_does_not_wait_for_the_session_of_another(world):
+    session_ms = 30 * REBALANCE_MS
+    world.completing({"instance_id": "a", "session_ms": session_ms}, {"instance_id": "b", "session_ms": session_ms})
+    world.crash()
+    world.wait(REBALANCE_MS)
+    assert world.state == PREPARING
+    token = world.join(instance_id="a", session_ms=session_ms)
+    world.wait(REBALANCE_MS - 1)
+    assert world.waits(token)
+    world.wait(1)
+    assert world.error(token) == ErrorCode.NONE
+
+
 def test_a_leader_that_does_not_join_in_time_is_replaced(world):
     leader, follower = world.stable()
     token = world.join(follower, protocols=(("range", b"new"),))
@@ -331,6 +344,17 @@ def test_once_all_have_synced_nothing_ends_at_the_rebalance_timeout(world):
     world.wait_alive(3 * REBALANCE_MS, leader, follower)
     assert world.state == STABLE
     assert world.generation == 1
+
+
+def test_a_late_sync_is_in_time_and_counts_as_a_heartbeat(world):
+    leader, follower = world.completing()
+    world.sync(leader, {leader: b"0", follower: b"1"})
+    world.wait_alive(9000, leader)
+    world.sync(follower)
+    world.wait_alive(9000, leader)
+    assert world.state == STABLE
+    world.wait_alive(2 * REBALANCE_MS, leader, follower)
+    assert world.state == STABLE
 
 
 def test_when_nobody_syncs_the_group_empties_in_time(world):
