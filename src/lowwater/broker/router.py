@@ -132,6 +132,35 @@ class Waits:
         self.pipelines = pipelines
 
 
+class LaterReply(Pending["Reply | None"]):
+    """The reply to a request whose response is still to come."""
+
+    __slots__ = ("_correlation_id", "_request", "_route")
+
+    def __init__(self, route: Route, request: Any, correlation_id: int) -> None:
+        super().__init__()
+        self._route = route
+        self._request = request
+        self._correlation_id = correlation_id
+
+    def encode(self, response: Pending[Any]) -> None:
+        """The response is there."""
+        try:
+            answer = self._encoded(response)
+        except Exception as error:
+            # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
+            self.fail(error)
+        else:
+            self.resolve(answer)
+
+    def _encoded(self, response: Pending[Any]) -> Reply | None:
+        try:
+            value = response.result()
+        except ApiError as error:
+            value = refuse(self._route.api, self._request, error, self._route.version)
+        return None if value is None else self._route.reply(value, self._correlation_id)
+
+
 class Router:
     """Serves frames of all connections; holds no state of any of them."""
 
@@ -203,26 +232,9 @@ class Router:
         return self.serve(route, request, context)
 
     def _later(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> Pending[Reply | None]:
-        reply: Pending[Reply | None] = Pending()
+        reply = LaterReply(route, request, correlation_id)
         reply.on_abandon = response.abandon
-
-        def encoded(done: Pending[Any]) -> Reply | None:
-            try:
-                value = done.result()
-            except ApiError as error:
-                value = refuse(route.api, request, error, route.version)
-            return None if value is None else route.reply(value, correlation_id)
-
-        def settle(done: Pending[Any]) -> None:
-            try:
-                answer = encoded(done)
-            except Exception as error:
-                # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
-                reply.fail(error)
-            else:
-                reply.resolve(answer)
-
-        response.on_done(settle)
+        response.on_done(reply.encode)
         return reply
 
 

@@ -48,10 +48,13 @@ class CommittedOffsets:
         self._config = config
         self._topics = topics
         self._by_group: dict[str, dict[str, dict[int, bytes]]] = {}
+        # What the keys of a commit say, until it is replayed: nobody has to read what was just written.
+        self._places: dict[bytes, tuple[str, str, int]] = {}
 
     def replay(self, record: GroupRecord) -> str:
         """Keep or forget one offset; return its group."""
-        group, topic, partition = read_offset_key(record.key)
+        key = record.key
+        group, topic, partition = self._places.pop(key) if key in self._places else read_offset_key(key)
         if record.value is not None:
             topics = self._by_group.get(group)
             if topics is None:
@@ -156,6 +159,7 @@ class CommittedOffsets:
                     code = command.stale_epoch
                 if not code:
                     key = offset_key(request.group_id, name, index)
+                    self._places[key] = request.group_id, name, index
                     out.records.append(GroupRecord(key, _value(part, now.wall_ms, expire_ms, topic_id)))
                 parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
             answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_SINCE = 9
 IDS_SINCE = 10
+# (for a member of a group that is not there, for one with an epoch that is over)
+ERRORS = ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH
+OLD_ERRORS = ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNSUPPORTED_VERSION
 
 
 @handles(OffsetCommitRequest, pipelines=True)
@@ -26,13 +29,7 @@ def offset_commit(
     broker: Broker, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
     version = context.api_version
-    knows = version >= CONSUMER_GROUPS_SINCE
-    command = Commit(
-        request,
-        by_id=version >= IDS_SINCE,
-        expire_after_ms=request.retention_time_ms,
-        unknown_group=ErrorCode.GROUP_ID_NOT_FOUND if knows else ErrorCode.ILLEGAL_GENERATION,
-        stale_epoch=ErrorCode.STALE_MEMBER_EPOCH if knows else ErrorCode.UNSUPPORTED_VERSION,
-    )
+    unknown_group, stale_epoch = ERRORS if version >= CONSUMER_GROUPS_SINCE else OLD_ERRORS
+    command = Commit(request, version >= IDS_SINCE, request.retention_time_ms, unknown_group, stale_epoch)
     answer: OffsetCommitResponse | Pending[OffsetCommitResponse] = broker.groups.ask(request.group_id, command)
     return answer
