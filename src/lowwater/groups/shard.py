@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 from lowwater.errors import ApiError, ErrorCode
-from lowwater.groups.classic import ClassicGroup, check_join
+from lowwater.groups.classic import ClassicGroup, check_join, nobody_leaves
 from lowwater.groups.commands import (
     Commit,
     ConsumerHeartbeat,
@@ -47,7 +47,6 @@ from lowwater.wire.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from lowwater.wire.messages.sync_group import SyncGroupRequest
-from lowwater.wire.schema import ZERO_UUID
 
 Group: TypeAlias = ClassicGroup | ConsumerGroup
 G = TypeVar("G", ClassicGroup, ConsumerGroup)
@@ -151,15 +150,10 @@ class GroupShard:
     def loaded(self, now: Now) -> Outcome:
         """All records were replayed: take up life where it stopped, members with fresh deadlines."""
         out = Outcome()
-        self.offsets.delete_outdated(self._is_gone, out)
+        self.offsets.delete_outdated(out)
         for group in self.groups.values():
             group.loaded(now, out)
         return out
-
-    def _is_gone(self, topic: str, topic_id: bytes) -> bool:
-        """Whether the topic that was read is no longer there, whatever has its name now."""
-        current = self._topics.topic_id(topic)
-        return current is None or topic_id not in (current, ZERO_UUID)
 
     def topics_deleted(self, names: Collection[str]) -> Outcome:
         """Nobody's offset of them means anything any more. Consumer groups notice with their next heartbeat."""
@@ -250,6 +244,10 @@ class GroupShard:
         self._classic(request.group_id).heartbeat(request, token, now, out)
 
     def _leave(self, request: LeaveGroupRequest, token: Token, now: Now, out: Outcome) -> None:
+        group = self.groups.get(request.group_id)
+        if request.group_id and not isinstance(group, ClassicGroup):
+            out.reply(token, nobody_leaves(request))
+            return
         self._classic(request.group_id).leave(request, token, now, out)
 
     # -- the consumer protocol
