@@ -22,7 +22,7 @@ from lowwater.wire.messages.join_group import JoinGroupRequest
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
 from lowwater.wire.messages.sync_group import SyncGroupRequest
 
-__all__ = ["COMPLETING", "DEAD", "EMPTY", "PREPARING", "STABLE", "ClassicGroup", "check_join"]
+__all__ = ["COMPLETING", "DEAD", "EMPTY", "PREPARING", "STABLE", "ClassicGroup", "check_join", "nobody_leaves"]
 
 REASONS_MAX = 3
 
@@ -33,6 +33,20 @@ def check_join(request: JoinGroupRequest, config: GroupConfig) -> None:
         raise ApiError(ErrorCode.INVALID_GROUP_ID)
     if not config.session_timeout_min_ms <= request.session_timeout_ms <= config.session_timeout_max_ms:
         raise ApiError(ErrorCode.INVALID_SESSION_TIMEOUT)
+
+
+def nobody_leaves(request: LeaveGroupRequest) -> LeaveGroupResponse:
+    """The answer for a group that is not there: the request is in order, its members are unknown."""
+    return LeaveGroupResponse(
+        members=[
+            MemberResponse(
+                member_id=identity.member_id,
+                group_instance_id=identity.group_instance_id,
+                error_code=ErrorCode.UNKNOWN_MEMBER_ID,
+            )
+            for identity in request.members
+        ]
+    )
 
 
 class ClassicGroup(RebalancingGroup):
@@ -222,7 +236,7 @@ class ClassicGroup(RebalancingGroup):
     # Introspection
 
     def describe(self) -> DescribedGroup:
-        """What members do is told of a Stable group only."""
+        """What members can do is told of a Stable group only, what they were given until they are given anew."""
         return DescribedGroup(
             group_id=self.group_id,
             group_state=self.state,
@@ -232,14 +246,13 @@ class ClassicGroup(RebalancingGroup):
         )
 
     def _described(self, member: Member) -> DescribedGroupMember:
-        is_stable = self.state == STABLE
         return DescribedGroupMember(
             member_id=member.member_id,
             group_instance_id=member.instance_id,
             client_id=member.client_id,
             client_host=member.client_host,
-            member_metadata=member.metadata(self.protocol) if is_stable else b"",
-            member_assignment=member.assignment if is_stable else b"",
+            member_metadata=member.metadata(self.protocol) if self.state == STABLE else b"",
+            member_assignment=member.assignment,
         )
 
 

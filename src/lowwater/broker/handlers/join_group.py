@@ -37,12 +37,12 @@ def join_group(broker: Broker, request: JoinGroupRequest, context: RequestContex
     )
 
     def refused(error: ApiError) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=error.code, member_id=request.member_id)
+        return JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)
 
     try:
         answer = broker.groups.ask(request.group_id, command)
     except ApiError as error:
-        return refused(error)
+        answer = refused(error)
     if isinstance(answer, Pending):
         answer = answer.recover(refused)
         return answer if version >= NULL_PROTOCOL_SINCE else answer.map(_with_protocol)
