@@ -7,7 +7,7 @@ import itertools
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from queue import SimpleQueue
@@ -33,6 +33,7 @@ SETTINGS = {
     "group.min.session.timeout.ms": "100",
     "group.max.size": "4",
     "group.consumer.max.size": "4",
+    "group.consumer.assignment.interval.ms": "0",
     "offsets.topic.num.partitions": "1",
 }
 COMMAND = "python -m tests.conformance.groups_cells.record"
@@ -103,8 +104,11 @@ def chosen(words: list[str]) -> Iterator[Cell]:
             yield cell
 
 
-def on_many_stages(address: tuple[str, int], cells: Iterable[Cell], do: Callable[[WireStage, Cell], T]) -> dict[str, T]:
+def on_many_stages(
+    address: tuple[str, int], cells: Collection[Cell], do: Callable[[WireStage, Cell], T]
+) -> dict[str, T]:
     """What `do` makes of each cell, many at a time: they spend their time waiting."""
+    shared = {cell.title: cell for cell in cells if cell.ask.group is not None}
     with ThreadPoolExecutor(STAGES) as pool, contextlib.ExitStack() as stack:
         free: SimpleQueue[WireStage] = SimpleQueue()
         for _ in range(STAGES):
@@ -117,15 +121,17 @@ def on_many_stages(address: tuple[str, int], cells: Iterable[Cell], do: Callable
             finally:
                 free.put(stage)
 
-        running_cells = {cell.title: pool.submit(on_some_stage, cell) for cell in cells}
-        return {title: each.result() for title, each in running_cells.items()}
+        # The group without a name is one for all cells: what they leave behind is there for the next.
+        done = {title: on_some_stage(cell) for title, cell in shared.items()}
+        running_cells = {cell.title: pool.submit(on_some_stage, cell) for cell in cells if cell.title not in shared}
+        return done | {title: each.result() for title, each in running_cells.items()}
 
 
 def main() -> None:
     answers = recorded() if ANSWERS.exists() else {}
     with running("kafka", SETTINGS) as kafka:
         prepare(kafka.address)
-        answers |= on_many_stages(kafka.address, chosen(sys.argv[1:]), record)
+        answers |= on_many_stages(kafka.address, [*chosen(sys.argv[1:])], record)
     ANSWERS.write_text(written({title: answers[title] for title in CELLS if title in answers}))
     print(f"{len(answers)} cells, {ANSWERS.stat().st_size} bytes")
 
