@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest
@@ -41,15 +40,13 @@ class ConsumerHeartbeat(NamedTuple):
 class Commit(NamedTuple):
     """OffsetCommit. `expire_after_ms` is the client's own retention (v2 to v4), -1 for that of the settings.
 
-    `unknown_group` is the error for a member of a group that is not there, `stale_epoch` that for a member of a
-    consumer group with another epoch: old clients do not know the codes that newer ones get.
+    `knows_consumer_groups`: the client can be a member of one, and knows the errors that came with them (v9).
     """
 
     request: OffsetCommitRequest
     by_id: bool
     expire_after_ms: int
-    unknown_group: ErrorCode
-    stale_epoch: ErrorCode
+    knows_consumer_groups: bool
 
 
 class Fetch(NamedTuple):

@@ -156,7 +156,7 @@ class CommittedOffsets:
                 assert name is not None
                 code = refused or self._problem(part)
                 if may_commit is not None and not code and not may_commit(name, index):
-                    code = command.stale_epoch
+                    code = ErrorCode.STALE_MEMBER_EPOCH
                 if not code:
                     key = offset_key(request.group_id, name, index)
                     self._places[key] = request.group_id, name, index

@@ -291,7 +291,9 @@ class GroupShard:
         try:
             may_commit = self._check_commit(command, now)
         except ApiError as error:
-            refused = command.stale_epoch if error.code is ErrorCode.STALE_MEMBER_EPOCH else error.code
+            refused = error.code
+            if refused is ErrorCode.STALE_MEMBER_EPOCH and not command.knows_consumer_groups:
+                refused = ErrorCode.UNSUPPORTED_VERSION
         out.reply(token, self.offsets.commit(command, refused, may_commit, now, out))
         self.metrics.offset_commits_total += len(out.records)
 
@@ -300,9 +302,13 @@ class GroupShard:
         group = self.groups.get(request.group_id)
         epoch = request.generation_id_or_member_epoch
         if group is not None:
-            return group.check_commit(request.member_id, request.group_instance_id, epoch, now)
+            may_commit = group.check_commit(request.member_id, request.group_instance_id, epoch, now)
+            if epoch >= 0 and not command.knows_consumer_groups and isinstance(group, ConsumerGroup):
+                raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "members of consumer groups commit with a newer version")
+            return may_commit
         if epoch >= 0:
-            raise ApiError(command.unknown_group, f"no group {request.group_id!r}")
+            known = ErrorCode.GROUP_ID_NOT_FOUND if command.knows_consumer_groups else ErrorCode.ILLEGAL_GENERATION
+            raise ApiError(known, f"no group {request.group_id!r}")
         return None
 
     def _fetch(self, command: Fetch, token: Token, now: Now, out: Outcome) -> None:
@@ -313,6 +319,8 @@ class GroupShard:
         out.reply(token, self.offsets.fetch(command))
 
     def _delete_offsets(self, request: OffsetDeleteRequest, token: Token, now: Now, out: Outcome) -> None:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         group = self.groups.get(request.group_id)
         if group is None:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")

@@ -76,9 +76,7 @@ def _leave(request: LeaveGroupRequest) -> LeaveGroupRequest:
 
 def _commit(request: OffsetCommitRequest, version: int) -> Commit:
     expire_ms = request.retention_time_ms if version <= 4 else -1
-    unknown = ErrorCode.GROUP_ID_NOT_FOUND if version >= 9 else ErrorCode.ILLEGAL_GENERATION
-    stale = ErrorCode.STALE_MEMBER_EPOCH if version >= 9 else ErrorCode.UNKNOWN_MEMBER_ID
-    return Commit(request, version >= 10, expire_ms, unknown, stale)
+    return Commit(request, version >= 10, expire_ms, version >= 9)
 
 
 def response_of(request: Any, replies: list[Any]) -> Any:

@@ -131,6 +131,7 @@ class ShardWorld:
         generation: int = -1,
         expire_after_ms: int = -1,
         by_id: bool = False,
+        knows_consumer_groups: bool = True,
     ) -> list[ErrorCode]:
         topics: dict[str, list[OffsetCommitRequestPartition]] = {}
         for (topic, partition), offset in offsets.items():
@@ -147,8 +148,7 @@ class ShardWorld:
                 for name, parts in topics.items()
             ],
         )
-        command = Commit(request, by_id, expire_after_ms, ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH)
-        answer = self.ask(command)
+        answer = self.ask(Commit(request, by_id, expire_after_ms, knows_consumer_groups))
         return [ErrorCode(part.error_code) for topic in answer.topics for part in topic.partitions]
 
     def fetch(self, group: str, topic: str = "orders", partition: int = 0) -> tuple[int, str]:

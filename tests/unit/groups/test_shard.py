@@ -179,3 +179,35 @@ def test_a_tick_stops_at_the_first_decision_that_writes(world: ShardWorld) -> No
     assert sorted(state for state, _, _ in world.list_groups().values()) == ["Empty", "Stable"]
     world.tick()
     assert [state for state, _, _ in world.list_groups().values()] == ["Empty", "Empty"]
+
+
+@pytest.mark.parametrize(("knows", "code"), [(True, OK), (False, ErrorCode.UNSUPPORTED_VERSION)])
+def test_a_member_of_a_consumer_group_commits_with_a_version_that_knows_of_them(
+    world: ShardWorld, knows: bool, code: ErrorCode
+) -> None:
+    joined = world.ask(consumer_heartbeat("g"))
+    codes = world.commit(
+        "g",
+        {("orders", 0): 5},
+        member_id="m",
+        generation=joined.member_epoch,
+        knows_consumer_groups=knows,
+    )
+    assert codes == [code]
+
+
+@pytest.mark.parametrize(
+    ("knows", "code"), [(True, ErrorCode.STALE_MEMBER_EPOCH), (False, ErrorCode.UNSUPPORTED_VERSION)]
+)
+def test_a_commit_with_an_epoch_that_is_not_the_members_is_stale(
+    world: ShardWorld, knows: bool, code: ErrorCode
+) -> None:
+    joined = world.ask(consumer_heartbeat("g"))
+    codes = world.commit(
+        "g",
+        {("orders", 0): 5},
+        member_id="m",
+        generation=joined.member_epoch + 1,
+        knows_consumer_groups=knows,
+    )
+    assert codes == [code]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
-from lowwater.errors import ErrorCode
 from lowwater.groups.commands import Commit
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
@@ -19,9 +18,6 @@ if TYPE_CHECKING:
 
 CONSUMER_GROUPS_SINCE = 9
 IDS_SINCE = 10
-# (for a member of a group that is not there, for one with an epoch that is over)
-ERRORS = ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.STALE_MEMBER_EPOCH
-OLD_ERRORS = ErrorCode.ILLEGAL_GENERATION, ErrorCode.UNSUPPORTED_VERSION
 
 
 @handles(OffsetCommitRequest, pipelines=True)
@@ -29,7 +25,6 @@ def offset_commit(
     broker: Broker, request: OffsetCommitRequest, context: RequestContext
 ) -> OffsetCommitResponse | Pending[OffsetCommitResponse]:
     version = context.api_version
-    unknown_group, stale_epoch = ERRORS if version >= CONSUMER_GROUPS_SINCE else OLD_ERRORS
-    command = Commit(request, version >= IDS_SINCE, request.retention_time_ms, unknown_group, stale_epoch)
+    command = Commit(request, version >= IDS_SINCE, request.retention_time_ms, version >= CONSUMER_GROUPS_SINCE)
     answer: OffsetCommitResponse | Pending[OffsetCommitResponse] = broker.groups.ask(request.group_id, command)
     return answer
