@@ -28,7 +28,7 @@ from lowwater.groups.consumer_description import described
 from lowwater.groups.consumer_durable import DurableGroup
 from lowwater.groups.consumer_members import LEFT_FOR_A_WHILE, NEW_MEMBER, Member, current_record, removal_records
 from lowwater.groups.consumer_patterns import TopicPatterns
-from lowwater.groups.consumer_reconciliation import Held, MemberState
+from lowwater.groups.consumer_reconciliation import Held, MemberState, Partitions
 from lowwater.groups.consumer_requests import JOINS, LEAVES, check_heartbeat, is_full, owned_by, updated
 from lowwater.groups.consumer_step import Step, Subscriptions
 from lowwater.groups.consumer_target import (
@@ -215,11 +215,7 @@ class ConsumerGroup:
             step.look_at_topics(now.wall_ms)
         if step.epoch > self._durable.target_epoch:
             self._assign(step, now, out)
-        # What came late, with an older epoch, may be older than what the member was given since. Who lost an answer says
-        # everything anew and is believed: for it nothing changes, so it would not say it again until it is put out.
-        lost_an_answer = is_full(request) and request.member_epoch != JOINS
-        is_current = request.member_epoch == step.current.epoch or lost_an_answer
-        step.reconcile(owned_by(request) if is_current else None)
+        step.reconcile(_believed(request, step.current.epoch))
         self._follow(step, now)
         out.records += step.records
         times = self.config.consumer_times(self.group_id)
@@ -366,6 +362,15 @@ class ConsumerGroup:
         then = Computed(self.group_id, durable.epoch, durable.topics_hash)
         assignor = assignor_of(durable.assignor_votes, self.config)
         out.computations.append(Computation(assign, (assignor, spec), then))
+
+
+def _believed(request: ConsumerGroupHeartbeatRequest, epoch: int) -> Partitions | None:
+    """What the member reports to own, unless that may be older than what it was given since.
+
+    Who lost an answer says everything anew and is believed, or nothing would ever change for it and it be put out.
+    """
+    lost_an_answer = is_full(request) and request.member_epoch != JOINS
+    return owned_by(request) if request.member_epoch == epoch or lost_an_answer else None
 
 
 def _response(member_id: str, epoch: int, heartbeat_interval_ms: int) -> ConsumerGroupHeartbeatResponse:

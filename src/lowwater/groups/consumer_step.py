@@ -28,9 +28,8 @@ from lowwater.groups.record_schemas import (
 from lowwater.groups.records import encode
 from lowwater.groups.topics import TopicsView
 
-# The first epoch of a group is 2, as in Kafka: members that wait for the first assignment are in epoch 1.
-FIRST_EPOCH = 2
-EPOCH_BEFORE_THE_FIRST = 1
+# A group begins in epoch 1, in which nobody has anything: members that wait for the first assignment are in it.
+FIRST_EPOCH = 1
 
 
 class Subscriptions:
@@ -54,7 +53,9 @@ class Subscriptions:
         names = self.durable.topics_without(leaving).union(wish.topics, *self.resolved.values())
         topics_hash = hash_of_topics(names, self.topics)
         if changed or topics_hash != self.topics_hash:
-            self._bump(topics_hash)
+            self._begin_epoch(max(self.epoch, FIRST_EPOCH) + 1, topics_hash)
+        elif self.epoch < FIRST_EPOCH:
+            self._begin_epoch(FIRST_EPOCH, topics_hash)
 
     def _resolve(self, patterns: set[str], wall_ms: int) -> bool:
         resolved = {pattern: self.patterns.topics_of(pattern) for pattern in sorted(patterns)}
@@ -74,9 +75,8 @@ class Subscriptions:
         key = ConsumerGroupRegularExpressionKey(group_id=self.group_id, regular_expression=pattern)
         self.records.append(encode(key, value))
 
-    def _bump(self, topics_hash: int) -> None:
-        self.epoch = self.durable.epoch + 1 if self.durable.epoch else FIRST_EPOCH
-        self.topics_hash = topics_hash
+    def _begin_epoch(self, epoch: int, topics_hash: int) -> None:
+        self.epoch, self.topics_hash = epoch, topics_hash
         value = ConsumerGroupMetadataValue(epoch=self.epoch, metadata_hash=topics_hash)
         self.records.append(encode(ConsumerGroupMetadataKey(group_id=self.group_id), value))
 
@@ -145,8 +145,7 @@ class Step(Subscriptions):
     def look_at_topics(self, wall_ms: int) -> None:
         """Must be called when the subscription changed, the group is new or the topics may have changed."""
         leaving = () if self.is_new else (self.before,)
-        changed = self.subscription_changed or self.durable.epoch == 0
-        self.renew(leaving, self.metadata, wall_ms, changed=changed)
+        self.renew(leaving, self.metadata, wall_ms, changed=self.subscription_changed)
 
     def members(self) -> dict[str, MemberMetadata]:
         """All members as they will be."""
@@ -169,7 +168,7 @@ class Step(Subscriptions):
 
     def reconcile(self, owned: Partitions | None) -> None:
         """Bring the member nearer to its target; `owned` is what it reports to own."""
-        epoch = max(self.target_epoch, EPOCH_BEFORE_THE_FIRST)
+        epoch = max(self.target_epoch, FIRST_EPOCH)
         if self.current.is_reconciled_to(epoch) and not self.subscription_changed:
             return
         wanted = (self.topics.topic_id(name) for name in self.metadata.subscribed(self.resolved))

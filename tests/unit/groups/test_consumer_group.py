@@ -81,6 +81,12 @@ def test_a_member_with_nothing_to_read_is_stable_too(world):
     assert world.held() == {"m1": {}}
 
 
+def test_a_group_begins_in_epoch_1_and_has_its_first_assignment_in_epoch_2(world):
+    assert world.join("m1", topics=[]).member_epoch == 1
+    assert (world.epochs(), world.group.state) == ((1, 1), "Stable")
+    assert world.join("m2").member_epoch == 2
+
+
 def test_more_members_than_partitions_are_stable_with_empty_hands(world):
     for number in range(6):
         world.join(f"m{number}")
