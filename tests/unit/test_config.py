@@ -15,7 +15,9 @@ from lowwater.config import (
     Setting,
     Source,
     TopicConfig,
+    check_group_settings,
     check_topic_settings,
+    client_listener,
     listener_text,
     parse_listener,
     parse_properties,
@@ -294,3 +296,70 @@ def test_a_password_never_stands_in_an_error() -> None:
     with pytest.raises(ConfigError) as refused:
         secret.parse("hunter2")
     assert "hunter2" not in str(refused.value)
+
+
+# Every name that the server.properties of an Apache Kafka 4.3 distribution sets, with its value there.
+KAFKAS_OWN_FILE = """
+process.roles=broker,controller
+node.id=1
+controller.quorum.bootstrap.servers=localhost:9093
+listeners=PLAINTEXT://:9092,CONTROLLER://:9093
+inter.broker.listener.name=PLAINTEXT
+advertised.listeners=PLAINTEXT://localhost:9092,CONTROLLER://localhost:9093
+controller.listener.names=CONTROLLER
+listener.security.protocol.map=CONTROLLER:PLAINTEXT,PLAINTEXT:PLAINTEXT,SSL:SSL
+num.network.threads=3
+num.io.threads=8
+socket.send.buffer.bytes=102400
+socket.receive.buffer.bytes=102400
+socket.request.max.bytes=104857600
+log.dirs=/tmp/kraft-combined-logs
+num.partitions=1
+num.recovery.threads.per.data.dir=2
+offsets.topic.replication.factor=1
+share.coordinator.state.topic.replication.factor=1
+share.coordinator.state.topic.min.isr=1
+transaction.state.log.replication.factor=1
+transaction.state.log.min.isr=1
+log.retention.hours=168
+log.segment.bytes=1073741824
+log.retention.check.interval.ms=300000
+"""
+
+
+def test_the_file_that_comes_with_kafka_is_accepted_and_what_it_sets_in_vain_is_known() -> None:
+    config = BrokerConfig.load(KAFKAS_OWN_FILE, {})
+    assert client_listener(config.list("listeners")) == ListenerAddress("PLAINTEXT", "", 9092)
+    assert client_listener(config.list("advertised.listeners")) == ListenerAddress("PLAINTEXT", "localhost", 9092)
+    ignored = config.without_effect()
+    assert "process.roles" in ignored
+    assert "transaction.state.log.min.isr" in ignored
+    assert not {"node.id", "listeners", "num.partitions", "log.retention.hours"} & set(ignored)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "allowed"),
+    [
+        ("consumer.session.timeout.ms", "45000", True),
+        ("consumer.session.timeout.ms", "44999", False),
+        ("consumer.session.timeout.ms", "60001", False),
+        ("consumer.heartbeat.interval.ms", "15000", True),
+        ("consumer.heartbeat.interval.ms", "15001", False),
+        ("consumer.heartbeat.interval.ms", "soon", False),
+        ("consumer.assignment.interval.ms", "15000", True),
+        ("group.max.size", "1", False),
+    ],
+)
+def test_settings_of_a_group_are_bounded_by_those_of_the_broker(name: str, value: str, allowed: bool) -> None:
+    broker = BrokerConfig.load(None, {})
+    if allowed:
+        check_group_settings(broker, {name: value})
+    else:
+        with pytest.raises(ConfigError, match=name.replace(".", r"\.")):
+            check_group_settings(broker, {name: value})
+
+
+def test_a_group_calls_more_often_than_it_times_out() -> None:
+    broker = BrokerConfig.load(None, {"group.consumer.min.session.timeout.ms": "5000"})
+    with pytest.raises(ConfigError, match="too seldom"):
+        check_group_settings(broker, {"consumer.session.timeout.ms": "5000", "consumer.heartbeat.interval.ms": "5000"})

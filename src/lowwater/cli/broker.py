@@ -80,6 +80,8 @@ def command(
     )
     _raise_handle_limit()
     config = BrokerConfig.load(_read(config_file), _overrides(settings))
+    if ignored := config.without_effect():
+        logger.info("known, and without effect on a single node: %s", ", ".join(ignored))
     try:
         _run(config, data_dir or config.data_dir() or DATA_DIR, host, port)
     except OSError as error:

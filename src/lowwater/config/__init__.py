@@ -3,7 +3,7 @@
 from lowwater.config.broker import BrokerConfig, Source, SourcedValue, unknown_setting
 from lowwater.config.broker_settings import BROKER_SETTING, BROKER_SETTINGS
 from lowwater.config.group_settings import GROUP_OWN_SETTINGS, GROUP_SETTING
-from lowwater.config.listeners import ListenerAddress, listener_text, parse_listener
+from lowwater.config.listeners import ListenerAddress, client_listener, listener_text, parse_listener
 from lowwater.config.properties import parse_properties
 from lowwater.config.setting import Kind, Setting, Synonym, Update, value_text
 from lowwater.config.topic import ConsumerGroupConfig, TopicConfig, check_group_settings, check_topic_settings
@@ -28,6 +28,7 @@ __all__ = [
     "Update",
     "check_group_settings",
     "check_topic_settings",
+    "client_listener",
     "listener_text",
     "parse_listener",
     "parse_properties",

@@ -66,6 +66,10 @@ class BrokerConfig(TypedValues):
                 raise ConfigError(unknown_setting(name, BROKER_SETTING))
         return BrokerConfig(static)
 
+    def without_effect(self) -> list[str]:
+        """Settings that were given and change nothing here."""
+        return [name for name in self._layers[Source.STATIC] if not BROKER_SETTING[name].acts]
+
     def altered(
         self,
         dynamic_default: Mapping[str, str],

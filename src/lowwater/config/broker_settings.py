@@ -11,6 +11,7 @@ from lowwater.config.topic_settings import COMPRESSION_TYPE, GZIP_LEVEL, ONE_NOD
 MIB = 2**20
 NO_QUORUM = STORED_ONLY + "one node needs no controller quorum."
 SYSTEM_DECIDES = STORED_ONLY + "the operating system sizes socket buffers."
+NO_SHARES = STORED_ONLY + "share groups are not served."
 NO_THREADS = STORED_ONLY + "one event loop serves all connections."
 
 ONE_DIRECTORY = Check("one directory", lambda value: isinstance(value, tuple) and len(value) == 1)
@@ -188,6 +189,19 @@ UNUSED = (
     Setting("process.roles", Kind.LIST, ("broker", "controller"), NO_QUORUM, acts=False),
     Setting("controller.quorum.voters", Kind.LIST, (), NO_QUORUM, acts=False),
     Setting("controller.quorum.bootstrap.servers", Kind.LIST, (), NO_QUORUM, acts=False),
+    Setting("controller.listener.names", Kind.LIST, ("CONTROLLER",), NO_QUORUM, acts=False),
+    Setting(
+        "listener.security.protocol.map",
+        Kind.STRING,
+        "SASL_SSL:SASL_SSL,PLAINTEXT:PLAINTEXT,SSL:SSL,SASL_PLAINTEXT:SASL_PLAINTEXT",
+        STORED_ONLY + "the one listener is plain text.",
+        acts=False,
+    ),
+    Setting("inter.broker.listener.name", Kind.STRING, None, STORED_ONLY + "there is no other broker.", acts=False),
+    Setting("transaction.state.log.replication.factor", Kind.SHORT, 1, ONE_NODE, at_least(1), acts=False),
+    Setting("transaction.state.log.min.isr", Kind.INT, 1, ONE_NODE, at_least(1), acts=False),
+    Setting("share.coordinator.state.topic.replication.factor", Kind.SHORT, 1, NO_SHARES, at_least(1), acts=False),
+    Setting("share.coordinator.state.topic.min.isr", Kind.SHORT, 1, NO_SHARES, at_least(1), acts=False),
     Setting("num.network.threads", Kind.INT, 3, NO_THREADS, at_least(1), Update.CLUSTER_WIDE, acts=False),
     Setting("num.io.threads", Kind.INT, 8, NO_THREADS, at_least(1), Update.CLUSTER_WIDE, acts=False),
     Setting("background.threads", Kind.INT, 10, NO_THREADS, at_least(1), Update.CLUSTER_WIDE, acts=False),

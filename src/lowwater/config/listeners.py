@@ -10,6 +10,7 @@ from lowwater.errors import ConfigError
 
 _LISTENER = re.compile(r"([A-Z][A-Z0-9_]*)://(?:\[([0-9a-fA-F:.%]+)\]|([^\[\]:/?#\s]*)):(\d{1,5})")
 PORT_MAX = 65535
+CONTROLLER = "CONTROLLER"
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,11 +33,17 @@ def listener_text(name: str, host: str, port: int) -> str:
     return f"{name}://[{host}]:{port}" if ":" in host else f"{name}://{host}:{port}"
 
 
+def client_listener(value: tuple[str, ...]) -> ListenerAddress:
+    """The one of these that is for clients. Kafka's own files also name one of the controller, which is not needed."""
+    [found] = [address for address in map(parse_listener, value) if address.name != CONTROLLER]
+    return found
+
+
 def _is_one_listener(value: Value) -> bool:
     assert isinstance(value, tuple)
     try:
-        return len(value) == 1 and parse_listener(value[0]).name == "PLAINTEXT"
-    except ConfigError:
+        return client_listener(value).name == "PLAINTEXT"
+    except (ConfigError, ValueError):
         return False
 
 

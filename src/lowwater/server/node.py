@@ -8,7 +8,7 @@ import resource
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
 from lowwater.broker.router import Router
-from lowwater.config import BrokerConfig, parse_listener
+from lowwater.config import BrokerConfig, client_listener
 from lowwater.config.setting import LONG_MAX
 from lowwater.log.files import FILES_MAX
 from lowwater.ports import Clock, Disk, Ids
@@ -87,7 +87,7 @@ class Node:
 
 def listen_address(config: BrokerConfig) -> Endpoint:
     """Where `listeners` says to listen."""
-    address = parse_listener(config.list("listeners")[0])
+    address = client_listener(config.list("listeners"))
     return Endpoint(address.host or "0.0.0.0", address.port)
 
 
@@ -95,7 +95,7 @@ def advertised(config: BrokerConfig, listening: Endpoint) -> Endpoint:
     """What clients are told to connect to: `advertised.listeners`, or where we listen."""
     told = config.list("advertised.listeners")
     if told:
-        address = parse_listener(told[0])
+        address = client_listener(told)
         return Endpoint(address.host or listening.host, address.port or listening.port)
     host = "127.0.0.1" if listening.host in ("", "0.0.0.0") else "::1" if listening.host == "::" else listening.host
     return Endpoint(host, listening.port)
