@@ -259,7 +259,7 @@ class GroupShard:
             known.heartbeat(command, token, now, out)
             return
         check_heartbeat(command, self.config)
-        if known is None and request.member_epoch != 0:
+        if request.member_epoch != 0:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")
         if known is not None and not known.is_empty:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id!r} is not a consumer group")

@@ -211,3 +211,9 @@ def test_a_commit_with_an_epoch_that_is_not_the_members_is_stale(
         knows_consumer_groups=knows,
     )
     assert codes == [code]
+
+
+@pytest.mark.parametrize("epoch", [3, -1])
+def test_a_member_of_a_consumer_group_is_not_looked_for_in_a_classic_one(world: ShardWorld, epoch: int) -> None:
+    world.commit("g", {("orders", 0): 5})
+    assert refusal(world.ask(consumer_heartbeat("g", epoch=epoch))) == ErrorCode.GROUP_ID_NOT_FOUND
