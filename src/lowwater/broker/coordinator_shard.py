@@ -151,7 +151,15 @@ class ShardDriver:
         if self._state is not State.ACTIVE:
             self.check_active()
         ticket = Ticket()
-        self._do(self._shard.decide(command, ticket, self._now or self._begin_turn()), group_id)
+        outcome = self._shard.decide(command, ticket, self._now or self._begin_turn())
+        if not self._not_durable and len(outcome.replies) == 1 and not outcome.records and not outcome.computations:
+            # Nothing to write and nothing to wait for, as with nearly every heartbeat.
+            [(replied, response)] = outcome.replies
+            if replied is ticket:
+                if isinstance(response, ApiError):
+                    raise response
+                return response
+        self._do(outcome, group_id)
         if ticket.done:
             return ticket.result()
         if not ticket.has_reply:

@@ -38,6 +38,7 @@ H = TypeVar("H", bound=Handler)
 PRODUCE = 0
 API_VERSIONS = 18
 _SIZE = Struct(">i")
+_new = tuple.__new__
 
 
 class RequestContext(NamedTuple):
@@ -122,6 +123,36 @@ class Route:
         return [_SIZE.pack(size) + header, *parts]
 
 
+class LateReply(Pending[Reply | None]):
+    """The response of a handler as bytes, when it comes."""
+
+    __slots__ = ("_correlation_id", "_request", "_route")
+
+    def __init__(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> None:
+        super().__init__()
+        self._route = route
+        self._request = request
+        self._correlation_id = correlation_id
+        self.on_abandon = response.abandon
+        response.on_done(self._take)
+
+    def _take(self, response: Pending[Any]) -> None:
+        try:
+            answer = self._encoded(response)
+        except Exception as error:
+            # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
+            self.fail(error)
+        else:
+            self.resolve(answer)
+
+    def _encoded(self, response: Pending[Any]) -> Reply | None:
+        try:
+            value = response.result()
+        except ApiError as error:
+            value = refuse(self._route.api, self._request, error, self._route.version)
+        return None if value is None else self._route.reply(value, self._correlation_id)
+
+
 class Waits:
     """A reply that is not there yet."""
 
@@ -185,14 +216,16 @@ class Router:
             if route is None:
                 return self._unsupported_api_versions(header.correlation_id)
         route.calls += 1
-        context = RequestContext(header.api_version, header.client_id, peer.host, peer.listener)
+        # What RequestContext(…) does, without its call.
+        context = _new(RequestContext, (header.api_version, header.client_id, peer.host, peer.listener))
         request = route.decode(frame[body_at:])
-        response = self._call(route, request, context)
+        call = self.serve if self.intercept is None else self._intercepted
+        response = call(route, request, context)
         if response is None:
             return None
         if not isinstance(response, Pending):
             return route.reply(response, header.correlation_id)
-        return Waits(self._later(route, request, response, header.correlation_id), route.pipelines)
+        return Waits(LateReply(route, request, response, header.correlation_id), route.pipelines)
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         api = SERVED_APIS.get(api_key)
@@ -223,19 +256,11 @@ class Router:
             return _settled(run(answer), route, request)
         return answer
 
-    def _call(self, route: Route, request: Any, context: RequestContext) -> Any:
+    def _intercepted(self, route: Route, request: Any, context: RequestContext) -> Any:
         """The response, a Pending of it, or None when the client wants no reply."""
-        if self.intercept is not None:
-            answer = self.intercept(route, request, context)
-            if answer is not None:
-                return answer
-        return self.serve(route, request, context)
-
-    def _later(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> Pending[Reply | None]:
-        reply = LaterReply(route, request, correlation_id)
-        reply.on_abandon = response.abandon
-        response.on_done(reply.encode)
-        return reply
+        assert self.intercept is not None
+        answer = self.intercept(route, request, context)
+        return answer if answer is not None else self.serve(route, request, context)
 
 
 def _settled(pending: Pending[Any], route: Route, request: Any) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 Token: TypeAlias = Any
@@ -36,13 +36,15 @@ class Computation:
     then: Callable[[Any], Any]
 
 
-@dataclass(slots=True)
 class Outcome:
     """Filled by one decision. Every token is replied to exactly once, in this outcome or in a later one."""
 
-    records: list[GroupRecord] = field(default_factory=list)
-    replies: list[tuple[Token, Any]] = field(default_factory=list)
-    computations: list[Computation] = field(default_factory=list)
+    __slots__ = ("computations", "records", "replies")
+
+    def __init__(self) -> None:
+        self.records: list[GroupRecord] = []
+        self.replies: list[tuple[Token, Any]] = []
+        self.computations: list[Computation] = []
 
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append((token, response))

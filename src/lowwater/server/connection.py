@@ -32,14 +32,24 @@ PENDING_REPLIES_MAX = 1024
 
 
 class Slot:
-    """The place of a pending reply in the order of requests."""
+    """The place of a reply in the order of requests."""
 
-    __slots__ = ("pending", "ready", "reply")
+    __slots__ = ("_connection", "pending", "ready", "reply")
 
-    def __init__(self, pending: Pending[Reply | None] | None = None) -> None:
+    def __init__(self, connection: Connection, pending: Pending[Reply | None] | None = None) -> None:
+        self._connection = connection
         self.pending = pending
         self.ready = False
         self.reply: Reply | None = None
+
+    def settle(self, done: Pending[Reply | None]) -> None:
+        try:
+            self.reply = done.result()
+        except Exception as error:
+            self._connection.fail(error)
+            return
+        self.ready = True
+        self._connection.is_ready(self)
 
 
 class Connection(asyncio.BufferedProtocol):
@@ -163,7 +173,7 @@ class Connection(asyncio.BufferedProtocol):
                 break
             (size,) = _SIZE.unpack_from(data, at)
             if not 0 <= size <= self._frame_bytes_max:
-                self._fail(WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}"))
+                self.fail(WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}"))
                 return
             if end - at - 4 < size:
                 self._begin_frame(data[at:], size + 4)
@@ -232,14 +242,14 @@ class Connection(asyncio.BufferedProtocol):
         try:
             answer = self._router.dispatch(frame, self.peer)
         except Exception as error:
-            self._fail(error)
+            self.fail(error)
             return False
         if isinstance(answer, Waits):
             self._wait_for(answer)
         elif answer is not None:
             self._held_bytes += sum(map(len, answer))
             if self._slots:
-                slot = Slot()
+                slot = Slot(self)
                 slot.ready, slot.reply = True, answer
                 self._slots.append(slot)
             else:
@@ -247,24 +257,19 @@ class Connection(asyncio.BufferedProtocol):
         return True
 
     def _wait_for(self, answer: Waits) -> None:
-        slot = Slot(answer.pending)
+        slot = Slot(self, answer.pending)
         self._slots.append(slot)
         if not answer.pipelines:
             self._parked = slot
+        answer.pending.on_done(slot.settle)
 
-        def settled(done: Pending[Reply | None]) -> None:
-            try:
-                slot.reply = done.result()
-            except Exception as error:
-                self._fail(error)
-                return
-            self._held_bytes += sum(map(len, slot.reply or ()))
-            slot.ready = True
-            if self._parked is slot:
-                self._parked = None
-            self._flush_soon()
-
-        answer.pending.on_done(settled)
+    def is_ready(self, slot: Slot) -> None:
+        """Its reply leaves as soon as those before it have left."""
+        if slot.reply is not None:
+            self._held_bytes += sum(map(len, slot.reply))
+        if self._parked is slot:
+            self._parked = None
+        self._flush_soon()
 
     def _flush_soon(self) -> None:
         """Replies that become ready in one turn leave in one write."""
@@ -297,7 +302,7 @@ class Connection(asyncio.BufferedProtocol):
         else:
             self.transport.writelines(out)
 
-    def _fail(self, error: Exception) -> None:
+    def fail(self, error: Exception) -> None:
         """Close: nothing that follows on this connection can be trusted."""
         self._parsing = False
         if isinstance(error, WireError):
