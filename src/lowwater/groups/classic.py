@@ -252,7 +252,7 @@ class ClassicGroup(RebalancingGroup):
             client_id=member.client_id,
             client_host=member.client_host,
             member_metadata=member.metadata(self.protocol) if self.state == STABLE else b"",
-            member_assignment=member.assignment,
+            member_assignment=member.holds,
         )
 
 

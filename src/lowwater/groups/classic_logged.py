@@ -113,6 +113,7 @@ class LoggedGroup:
             stored.session_timeout if stored.rebalance_timeout < 0 else stored.rebalance_timeout
         )
         member.assignment = bytes(stored.assignment)
+        member.holds = member.assignment or member.holds
 
     def forget(self, out: Outcome) -> None:
         """Take the group out of the log; its shard lets go of it when that is replayed."""

@@ -25,6 +25,7 @@ class Member(Timer):
         "assignment",
         "client_host",
         "client_id",
+        "holds",
         "instance_id",
         "is_new",
         "join_token",
@@ -45,6 +46,8 @@ class Member(Timer):
         self.rebalance_timeout_ms = 0
         self.protocols: Protocols = ()
         self.assignment = b""
+        # What it was given last, which it may hold on to until it is given anew.
+        self.holds = b""
         # In no generation yet: the one who waits is the client's first Join, so there is no session that could end.
         self.is_new = False
         self.join_token: Token | None = None

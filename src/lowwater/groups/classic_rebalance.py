@@ -90,6 +90,7 @@ class RebalancingGroup(LoggedGroup):
     def _interrupt_syncs(self, now: Now, out: Outcome) -> None:
         response = SyncGroupResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
         for member in self.roster.members.values():
+            member.holds = b""
             if self._end_sync(member, response, out):
                 self.start_session(member, now)
 
@@ -173,7 +174,8 @@ class RebalancingGroup(LoggedGroup):
         self.write(self.generation, self.protocol, self.leader, assignments, now, out)
         self.state = STABLE
         for member in self.roster.members.values():
-            if self._end_sync(member, self.sync_answer(assignments.get(member.member_id, b"")), out):
+            member.holds = assignments.get(member.member_id, b"")
+            if self._end_sync(member, self.sync_answer(member.holds), out):
                 self.start_session(member, now)
         self._history.ended(self.generation, self.roster, assignments, now)
         self._history.warn_if_frequent(self.roster, self.config.session_timeout_max_ms, now)

@@ -110,6 +110,7 @@ def _replace(group: RebalancingGroup, join: Join, now: Now, out: Outcome) -> Mem
     assert join.request.group_instance_id is not None
     old = group.roster.instances[join.request.group_instance_id]
     member = _made(group, join, new_member_id(group, join))
+    member.holds = old.holds
     led = group.roster.heir == old.member_id
     protocol_type = group.roster.protocol_type
     group.remove(old, ErrorCode.FENCED_INSTANCE_ID, out, told_id=old.member_id)

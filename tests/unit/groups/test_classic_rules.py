@@ -342,6 +342,32 @@ def test_a_rebalancing_group_is_described_with_what_its_members_were_given(world
     assert {member.member_metadata for member in described.members} == {b""}
 
 
+def held(world):
+    return {member.member_id: member.member_assignment for member in world.group.describe().members}
+
+
+def test_members_are_described_with_what_they_hold_until_the_leader_has_assigned(world):
+    leader, follower = world.preparing()
+    world.join(follower)
+    assert world.state == COMPLETING
+    assert held(world) == {leader: leader.encode(), follower: follower.encode()}
+    world.sync(leader, {leader: b"all"})
+    assert held(world) == {leader: b"all", follower: b""}
+
+
+def test_a_rebalance_that_interrupts_another_leaves_nobody_anything(world):
+    leader, follower = world.preparing()
+    world.join(follower)
+    world.leave(follower)
+    assert held(world) == {leader: b""}
+
+
+def test_a_static_member_that_returns_holds_what_it_held(world):
+    leader, follower = world.preparing({"instance_id": "a"}, {"instance_id": "b"})
+    new = world.member_id(world.join(instance_id="b"))
+    assert held(world) == {leader: leader.encode(), new: follower.encode()}
+
+
 def test_consumers_subscribe_to_the_topics_they_name(world):
     _leader, follower = world.stable(subscribed("orders"), subscribed("metrics"))
     assert world.group.subscribes_to("orders")
