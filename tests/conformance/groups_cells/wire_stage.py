@@ -12,7 +12,7 @@ from tests.conformance.raw import Wire
 from lowwater.wire.messages import API, DescribeGroupsRequest
 
 PATIENCE_S = 20
-GRACE_S = 0.6  # for an answer of which it is not known whether it comes
+GRACE_S = 2.0  # for an answer of which it is not known whether it comes
 SHORT_GRACE_S = 0.03  # for an answer that does not come
 SETTLING_ROUNDS = 5
 _KEYS = {api.request: api.key for api in API.values()}
