@@ -367,10 +367,10 @@ class ConsumerGroup:
 def _believed(request: ConsumerGroupHeartbeatRequest, epoch: int) -> Partitions | None:
     """What the member reports to own, unless that may be older than what it was given since.
 
-    Who lost an answer says everything anew and is believed, or nothing would ever change for it and it be put out.
+    Who joins again or lost an answer says everything anew and is believed: nothing changes for it, so that it would not
+    say it again.
     """
-    lost_an_answer = is_full(request) and request.member_epoch != JOINS
-    return owned_by(request) if request.member_epoch == epoch or lost_an_answer else None
+    return owned_by(request) if request.member_epoch == epoch or is_full(request) else None
 
 
 def _response(member_id: str, epoch: int, heartbeat_interval_ms: int) -> ConsumerGroupHeartbeatResponse:

@@ -66,13 +66,14 @@ def test_a_join_that_is_repeated_is_answered_again(world):
     assert world.epochs() == (2, 2)
 
 
-def test_a_join_that_comes_twice_frees_nothing_that_has_yet_to_be_given_up(world):
+def test_who_joins_anew_under_its_old_id_owns_nothing_and_is_believed():
+    world = World({"t": 4, "u": 2})
     world.join("m1")
     world.join("m2")
     world.beat("m1", 2)
-    assert world.join("m1").member_epoch == 2
-    assert world.assignment(world.beat("m2", 3)) is None
-    assert world.beat("m1", 2, owned={"t": [0, 1]}).member_epoch == 3
+    again = world.join("m1", topics=["u"])
+    assert (again.member_epoch, world.assignment(again)) == (4, {"u": [0, 1]})
+    assert world.assignment(world.beat("m2", 3)) == {"t": [0, 1, 2, 3]}
 
 
 def test_a_member_with_nothing_to_read_is_stable_too(world):
