@@ -195,7 +195,7 @@ class ClassicGroup(RebalancingGroup):
         """Consumers say which topics they read; what others read is not known, so they have to be gone."""
         if self.state == DEAD:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND)
-        if self.state != EMPTY and self.roster.protocol_type != PROTOCOL_TYPE:
+        if self.state != EMPTY and self.protocol_type != PROTOCOL_TYPE:
             raise ApiError(ErrorCode.NON_EMPTY_GROUP)
 
     def check_delete(self) -> None:
@@ -240,7 +240,7 @@ class ClassicGroup(RebalancingGroup):
         return DescribedGroup(
             group_id=self.group_id,
             group_state=self.state,
-            protocol_type=self.roster.protocol_type if self.roster.members else self.protocol_type,
+            protocol_type=self.protocol_type,
             protocol_data=(self.protocol or "") if self.state == STABLE else "",
             members=[self._described(member) for member in self.roster.members.values()],
         )

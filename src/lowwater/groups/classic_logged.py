@@ -26,6 +26,7 @@ class LoggedGroup:
     """The durable part of a group, beside the roster of its members, which is ahead of the log in a rebalance."""
 
     __slots__ = (
+        "_logged_type",
         "_unreplayed",
         "config",
         "generation",
@@ -34,7 +35,6 @@ class LoggedGroup:
         "leader",
         "metrics",
         "protocol",
-        "protocol_type",
         "roster",
         "since_ms",
         "timers",
@@ -48,12 +48,17 @@ class LoggedGroup:
         self.metrics = metrics
         self.roster = Roster(metrics)
         self.generation = 0
-        self.protocol_type = ""
+        self._logged_type = ""
         self.protocol: str | None = None
         self.leader: str | None = None
         # When this was logged, by the wall clock.
         self.since_ms: int | None = None
         self._unreplayed = 0
+
+    @property
+    def protocol_type(self) -> str:
+        """That of the members, or of the last there were; empty for a group that never had any."""
+        return self.roster.protocol_type if self.roster.members else self._logged_type
 
     def write(
         self,
@@ -86,7 +91,7 @@ class LoggedGroup:
         """Take over what the log tells, live and at a start."""
         self._unreplayed = max(0, self._unreplayed - 1)
         self.generation = value.generation
-        self.protocol_type = value.protocol_type
+        self._logged_type = value.protocol_type
         self.protocol = value.protocol
         self.leader = self.roster.heir = value.leader
         self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
@@ -158,7 +163,7 @@ class LoggedGroup:
         ]
 
     def sync_answer(self, assignment: bytes) -> SyncGroupResponse:
-        return SyncGroupResponse(protocol_type=self.protocol_type, protocol_name=self.protocol, assignment=assignment)
+        return SyncGroupResponse(protocol_type=self._logged_type, protocol_name=self.protocol, assignment=assignment)
 
 
 def join_refusal(error: ErrorCode, member_id: str) -> JoinGroupResponse:

@@ -5,7 +5,6 @@ Everything a Join has to know is a count here, so that the thousandth member cos
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any, TypeAlias
 
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_subscription
@@ -117,10 +116,10 @@ class Roster:
     def all_have_joined(self) -> bool:
         return self.joined == len(self.members) and not self.handed_out
 
-    def supports(self, protocol_type: str, protocols: Iterable[tuple[str, bytes]]) -> bool:
+    def supports(self, protocol_type: str, protocols: Protocols) -> bool:
         """Whether a member with these would leave the group a protocol that all of its members know."""
         if not self.members:
-            return bool(protocol_type) and any(True for _ in protocols)
+            return bool(protocol_type and protocols)
         if protocol_type != self.protocol_type:
             return False
         everyone = len(self.members)

@@ -385,6 +385,17 @@ def test_members_that_are_no_consumers_may_read_anything(world):
     assert refusal.value.code == ErrorCode.NON_EMPTY_GROUP
 
 
+def test_a_group_is_of_the_type_of_its_members_and_then_of_those_it_had(world):
+    assert world.group.protocol_type == ""
+    member = world.handed_out()
+    assert world.group.protocol_type == ""
+    world.join(member)
+    assert world.group.describe().protocol_type == "consumer"
+    world.leave(member)
+    world.wait(DELAY_MS)
+    assert (world.state, world.group.protocol_type) == (EMPTY, "consumer")
+
+
 def test_a_group_without_members_subscribes_to_nothing(world):
     assert not world.group.subscribes_to("orders")
     world.group.check_offset_delete()
