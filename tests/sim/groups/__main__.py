@@ -1,7 +1,7 @@
 """Seeded runs of consumer groups on virtual time: `python -m tests.sim.groups --seeds 10000 --from 0`.
 
-`--every-append` repeats each seed with a crash at each of its appends instead. Prints how many seeds ran, which cells of
-the classic table they met, and every violation with its seed.
+`--every-append` repeats each seed with a crash at each of its appends instead. Prints how many seeds ran, which cells
+of the classic table they met, and every violation with its seed.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import logging
 import sys
 from concurrent.futures import ProcessPoolExecutor
 
-from tests.sim.groups.coverage import ALL_CELLS
+from tests.sim.groups.coverage import ALL_CELLS, UNREACHABLE
 from tests.sim.groups.runs import Totals, run_every_append, run_seeds
 
 CHUNK = 25
@@ -31,8 +31,12 @@ def main() -> int:
     print(totals)
     uncovered = sorted(ALL_CELLS - totals.cells)
     print(f"cells of the classic table covered: {len(ALL_CELLS) - len(uncovered)} of {len(ALL_CELLS)}")
-    print(*(f"  not covered: {cell}" for cell in uncovered), sep="\n")
+    print(*(f"  not covered: {cell}{_why(cell)}" for cell in uncovered), sep="\n")
     return int(bool(totals.violations))
+
+
+def _why(cell: str) -> str:
+    return " (cannot be reached)" if cell in UNREACHABLE else ""
 
 
 def _arguments() -> argparse.Namespace:

@@ -75,8 +75,7 @@ def _leave(request: LeaveGroupRequest) -> LeaveGroupRequest:
 
 
 def _commit(request: OffsetCommitRequest, version: int) -> Commit:
-    expire_ms = request.retention_time_ms if version <= 4 else -1
-    return Commit(request, version >= 10, expire_ms, version >= 9)
+    return Commit(request, version >= 10, request.retention_time_ms, version >= 9)
 
 
 def response_of(request: Any, replies: list[Any]) -> Any:

@@ -59,7 +59,7 @@ class ConsumerMember(SimClient):
         self.member_id = ""
         self.epoch = 0
         self.owned: set[Held] = set()
-        self.target: set[Held] = set()
+        self.target: set[Held] | None = None  # nothing was assigned yet
         self._in_flight: Exchange | None = None
         self._full = True  # the next heartbeat tells everything
         self._told_owned: set[Held] | None = None
@@ -113,16 +113,21 @@ class ConsumerMember(SimClient):
         self.member_id, self.epoch = answer.member_id, answer.member_epoch
         if answer.assignment is None:
             return
-        self.target = {
+        target = {
             (topic.topic_id, partition)
             for topic in answer.assignment.topic_partitions
             for partition in topic.partitions
         }
-        self._reconcile()
+        if target != self.target:
+            self._reconcile(target)
 
-    def _reconcile(self) -> None:
-        """First give up, then take; giving up needs a callback of the application, which may be slow."""
-        leaving = self.owned - self.target - self._revoking
+    def _reconcile(self, target: set[Held]) -> None:
+        """First give up, then take; giving up needs a callback of the application, which may be slow.
+
+        Every assignment is acknowledged with what is owned then, also when that is what it was.
+        """
+        self.target, self._told_owned = target, None
+        leaving = self.owned - target - self._revoking
         if leaving:
             self._revoking |= leaving
             slow = self.shore.network.is_faulty and self.shore.draw.random() < SLOW_REVOCATION
@@ -140,8 +145,8 @@ class ConsumerMember(SimClient):
             self._settle()
 
     def _settle(self) -> None:
+        assert self.target is not None
         fresh = self.target - self.owned
-        # What is assigned again while it was being given up stays out until the next assignment.
         self.owned = set(self.target)
         if fresh:
             places = self.places(fresh)
@@ -209,7 +214,7 @@ class ConsumerMember(SimClient):
                 self.after(RETRY_MS, self._beat)
         elif code in _REJOIN:
             # It has lost everything at once, without a chance to commit.
-            self.epoch, self.owned, self.target, self._revoking = 0, set(), set(), set()
+            self.epoch, self.owned, self.target, self._revoking = 0, set(), None, set()
             self.after(RETRY_MS, self._beat)
         else:
             self.failure = code

@@ -35,6 +35,7 @@ class Told:
     touched_ms: float  # when its session was surely prolonged
     perhaps_ms: float  # when it was prolonged at the latest
     settled_ms: float  # when no rebalance was waiting for it
+    joined_ms: float
     synced: int = -1  # the generation in which it has an assignment
     parked: int = 0  # its Joins and Syncs that are waiting
     gone: str = ""  # why it may be unknown from now on
@@ -59,6 +60,7 @@ class ClassicStory:
     generations: dict[int, Generation] = field(default_factory=dict)
     members: dict[str, Told] = field(default_factory=dict)
     holders: dict[str, str] = field(default_factory=dict)  # instance id -> member id
+    evicted: dict[str, float] = field(default_factory=dict)  # instance id -> when it was last removed by its name
     offered: dict[str, tuple[float, int]] = field(default_factory=dict)  # ids that may join: since when, session
 
 
@@ -67,17 +69,17 @@ class ClassicJudge:
 
     def __init__(self, report: Callable[[str], None]) -> None:
         self._report = report
-        self._stories: dict[str, ClassicStory] = {}
+        self.stories: dict[str, ClassicStory] = {}
         self._waiting: dict[Exchange, tuple[float, float]] = {}  # delivered, and the longest it may wait
         self._stale: dict[Exchange, int] = {}  # the generation that was known when it was delivered
         self.generations = 0
 
     def story(self, group: str) -> ClassicStory:
-        return self._stories.setdefault(group, ClassicStory())
+        return self.stories.setdefault(group, ClassicStory())
 
     def forget(self, group: str) -> None:
         """The group was deleted; the next one of that name is another."""
-        self._stories.pop(group, None)
+        self.stories.pop(group, None)
 
     # -- the broker got a request
 
@@ -90,7 +92,7 @@ class ClassicJudge:
         story = self.story(request.group_id)
         self._stale[exchange] = story.last
         if isinstance(request, LeaveGroupRequest):
-            self._left(story, request)
+            self._left(story, request, now_ms)
             return
         told = story.members.get(request.member_id)
         if isinstance(request, JoinGroupRequest | SyncGroupRequest):
@@ -99,12 +101,13 @@ class ClassicJudge:
             if told is not None:
                 told.parked += 1
 
-    def _left(self, story: ClassicStory, request: LeaveGroupRequest) -> None:
+    def _left(self, story: ClassicStory, request: LeaveGroupRequest, now_ms: float) -> None:
         """Whether it is accepted or not: from here on the member may be gone."""
         for identity in [*request.members, request]:
             ids = {identity.member_id}
             if not identity.member_id and getattr(identity, "group_instance_id", None):
                 ids = {story.holders.get(identity.group_instance_id, "")}
+                story.evicted[identity.group_instance_id] = now_ms
             for member_id in ids & story.members.keys():
                 story.members[member_id].gone = "it left"
 
@@ -208,6 +211,7 @@ class ClassicJudge:
             touched_ms=exchange.decided_ms,
             perhaps_ms=exchange.decided_ms,
             settled_ms=exchange.decided_ms,
+            joined_ms=exchange.decided_ms,
             synced=told.synced if told is not None else -1,
             parked=told.parked if told is not None else 0,
             gone=told.gone if told is not None else "",
@@ -293,7 +297,8 @@ class ClassicJudge:
         told = story.members.get(member_id)
         if told is None or not member_id:
             return
-        if not (told.gone or told.was_refused or _may_be_out(story, told, now_ms)):
+        evicted = told.instance_id is not None and story.evicted.get(told.instance_id, -1.0) >= told.joined_ms
+        if not (told.gone or told.was_refused or evicted or _may_be_out(story, told, now_ms)):
             silent_ms, away_ms = exchange.delivered_ms - told.touched_ms, now_ms - told.settled_ms
             self._report(
                 f"{exchange}: {member_id} of {exchange.request.group_id} is unknown, {silent_ms:.0f} ms after its last "
@@ -307,7 +312,7 @@ class ClassicJudge:
         """Nobody waits any more; ids that were only offered are forgotten."""
         self._waiting.clear()
         self._stale.clear()
-        for story in self._stories.values():
+        for story in self.stories.values():
             story.offered.clear()
             for told in story.members.values():
                 told.parked = 0
@@ -318,7 +323,7 @@ class ClassicJudge:
 
     def reloaded(self, now_ms: float) -> None:
         """Members come back with fresh deadlines."""
-        for story in self._stories.values():
+        for story in self.stories.values():
             for told in story.members.values():
                 told.touched_ms = told.perhaps_ms = told.settled_ms = now_ms
 

@@ -119,8 +119,8 @@ class CommitJudge:
             before = known.get(key, 1)
             place = self._place(history, before, offset)
             if place is None:
-                asked = [(step.offset, step.fate.name) for step in history.steps[history.floor : before]]
-                self._report(f"{key}: {offset} was read, expected one of {asked}")
+                latest = [(step.offset, step.fate.name) for step in history.steps[max(0, before - 5) : before]]
+                self._report(f"{key}: {offset} was read after {latest}")
                 continue
             # A deletion that nobody can tell from the absence before it proves nothing.
             history.floor = max(history.floor, place if offset != NONE else history.floor)
@@ -130,11 +130,12 @@ class CommitJudge:
     @staticmethod
     def _place(history: History, before: int, offset: int) -> int | None:
         """The last place with that offset which could be seen then."""
-        floor = min(history.floor, before - 1)
-        for place in range(before - 1, floor - 1, -1):
+        for place in range(before - 1, -1, -1):
             step = history.steps[place]
             if step.offset == offset and step.fate is not Fate.REFUSED:
                 return place
+            if place == history.floor or step.fate is Fate.DONE:
+                return None
         return None
 
     # -- what the world did

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
@@ -13,6 +14,7 @@ from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
 SLACK_MS = 1
+_CLUELESS = -1
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
 
@@ -28,6 +30,9 @@ class Told:
     changed_ms: float = 0.0  # when it was told another assignment
     holds: set[Held] = field(default_factory=set)  # told, and not yet given up
     is_gone: bool = False
+    is_unknown: bool = False  # it was told so, and has to join again
+    is_unsure: bool = False  # a crash kept an answer from it
+    left_at: int = -1  # the place of its leave in the order of delivery
     subscribed: set[str] = field(default_factory=set)  # every topic it ever wanted
     has_regex: bool = False
     is_impersonated: bool = False  # a request came that its client had given up, or a copy of one
@@ -37,6 +42,7 @@ class Told:
 class ConsumerStory:
     members: dict[str, Told] = field(default_factory=dict)
     epoch: int = 0
+    requests: Counter[str] = field(default_factory=Counter)  # by member, answered or not
 
 
 class ConsumerJudge:
@@ -51,15 +57,33 @@ class ConsumerJudge:
         self._stories.pop(group, None)
 
     def delivered(self, exchange: Exchange) -> None:
-        if isinstance(exchange.request, ConsumerGroupHeartbeatRequest):
-            told = self._told(exchange)
-            self._known[exchange] = told.epoch if told is not None else -1
-            if told is not None and exchange.request.topic_partitions is not None:
-                # Whatever becomes of this request: the member does not have the others any more.
-                owned = _held(exchange.request.topic_partitions)
-                told.holds = owned if exchange.sender is not None else told.holds & owned
-            if told is not None and not (exchange.sender and exchange.is_open):
-                told.is_impersonated = True
+        request = exchange.request
+        if not isinstance(request, ConsumerGroupHeartbeatRequest):
+            return
+        told = self._told(exchange)
+        self._stories[request.group_id].requests[request.member_id] += 1
+        self._known[exchange] = _CLUELESS if told is None else self._certain_epoch(told, exchange)
+        if told is not None:
+            self._listen(told, exchange)
+
+    def _certain_epoch(self, told: Told, exchange: Exchange) -> int:
+        """The epoch in which this request must not be fenced; none if its member may be out, or is not its author."""
+        is_own = exchange.sender is not None and exchange.is_open
+        if not is_own or told.is_unsure or told.is_impersonated or self._is_excused(told, exchange.delivered_ms):
+            return _CLUELESS
+        return told.epoch
+
+    @staticmethod
+    def _listen(told: Told, exchange: Exchange) -> None:
+        """What a request says of its member, whatever becomes of it."""
+        request, is_own = exchange.request, exchange.sender is not None
+        if request.topic_partitions is not None:
+            owned = _held(request.topic_partitions)
+            told.holds = owned if is_own else told.holds & owned
+        if not (is_own and exchange.is_open):
+            told.is_impersonated = True
+        if request.member_epoch in (LEAVES, LEAVES_FOR_A_WHILE):
+            told.is_gone, told.left_at = True, exchange.delivered_at
 
     def issued(self, exchange: Exchange, now_ms: float, topics: Mapping[str, TopicFacts]) -> None:
         request, answer = exchange.request, exchange.response
@@ -67,7 +91,7 @@ class ConsumerJudge:
             return
         known = self._known.pop(exchange)
         if answer.error_code in _FENCED:
-            self._fenced(exchange, known, now_ms)
+            self._fenced(exchange, known)
         elif not answer.error_code:
             self._accepted(exchange, now_ms, topics)
 
@@ -76,16 +100,17 @@ class ConsumerJudge:
             exchange.request.member_id
         )
 
-    def _fenced(self, exchange: Exchange, known: int, now_ms: float) -> None:
+    def _fenced(self, exchange: Exchange, known: int) -> None:
         told, request = self._told(exchange), exchange.request
         if told is None:
             return
-        current = request.member_epoch == known == told.epoch and request.member_epoch > 0
-        if current and not self._is_excused(told, now_ms):
+        if request.member_epoch == known > 0:
             self._report(
                 f"{exchange}: {request.member_id} of {request.group_id} was fenced "
                 f"({ErrorCode(exchange.response.error_code).name}) in its epoch {known}"
             )
+        told.is_gone = True
+        told.is_unknown |= exchange.response.error_code == ErrorCode.UNKNOWN_MEMBER_ID
         told.holds.clear()
         told.assignment.clear()
 
@@ -97,11 +122,18 @@ class ConsumerJudge:
                 story.members[request.member_id].is_gone = True
             return
         told = story.members.get(answer.member_id)
-        if told is None or told.is_gone or request.member_epoch == 0:
+        if told is not None and told.left_at > exchange.delivered_at:
+            return  # decided before it left
+        if told is None or request.member_epoch == 0:
             told = self._arrived(exchange, story, told)
+        elif told.is_gone:
+            if told.is_unknown:
+                self._report(f"{exchange}: {told.member_id} of {request.group_id} was unknown before")
+            # It seemed lost in a crash, and is not.
+            told.is_gone, told.changed_ms = False, exchange.delivered_ms
         else:
             self._check_in_time(exchange, told)
-        told.touched_ms = exchange.delivered_ms
+        told.touched_ms, told.is_unsure = exchange.delivered_ms, False
         self._note_wishes(exchange, told)
         self._check_epoch(exchange, story, told)
         if answer.assignment is not None:
@@ -109,7 +141,7 @@ class ConsumerJudge:
 
     def _arrived(self, exchange: Exchange, story: ConsumerStory, old: Told | None) -> Told:
         request, answer = exchange.request, exchange.response
-        wishes: set[str] = set()
+        wishes, has_regex = set[str](), False
         if request.instance_id is not None:
             for other in story.members.values():
                 if other.instance_id == request.instance_id and other.member_id != answer.member_id:
@@ -118,10 +150,16 @@ class ConsumerJudge:
                     other.is_gone = True
                     # It takes over what the one before had, until a new assignment is computed.
                     wishes |= other.subscribed
-        told = Told(answer.member_id, request.instance_id, exchange.delivered_ms, subscribed=wishes)
+                    has_regex |= other.has_regex
+        told = Told(
+            answer.member_id, request.instance_id, exchange.delivered_ms, subscribed=wishes, has_regex=has_regex
+        )
+        told.changed_ms = exchange.delivered_ms
+        told.is_impersonated = exchange.sender is None or not exchange.is_open
         if old is not None:
-            told.epoch = old.epoch
-        if answer.member_epoch < story.epoch and old is None:
+            told.epoch, told.has_regex = old.epoch, old.has_regex or has_regex
+            told.subscribed |= old.subscribed
+        if answer.member_epoch < story.epoch and story.requests[request.member_id] == 1:
             self._report(f"{exchange} joined {request.group_id} in epoch {answer.member_epoch} after {story.epoch}")
         story.members[answer.member_id] = told
         return told
@@ -176,6 +214,9 @@ class ConsumerJudge:
         return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
 
     def crashed(self, now_ms: float) -> None:
+        for exchange in self._known:
+            if (told := self._told(exchange)) is not None:
+                told.is_unsure = True
         self._known.clear()
         for story in self._stories.values():
             for told in story.members.values():

@@ -10,6 +10,9 @@ from tests.sim.groups import coverage
 from tests.sim.groups.liveness import judge_end
 from tests.sim.groups.world import Report, World
 
+# Looking at every append costs more than the run itself.
+SHADOWED_EACH = 10
+
 
 @dataclass(slots=True)
 class Totals:
@@ -17,6 +20,7 @@ class Totals:
     crashes: int = 0
     power_cuts: int = 0
     appends: int = 0
+    reloads: int = 0
     answered: int = 0
     acked: int = 0
     fetched: int = 0
@@ -30,6 +34,7 @@ class Totals:
         self.crashes += report.crashes
         self.power_cuts += report.power_cuts
         self.appends += report.appends
+        self.reloads += report.reloads
         self.answered += report.answered
         self.acked += report.acked
         self.fetched += report.fetched
@@ -38,7 +43,7 @@ class Totals:
         self.violations += [f"seed {report.seed}: {problem}" for problem in report.problems]
 
     def add(self, other: Totals) -> None:
-        for name in ("runs", "crashes", "power_cuts", "appends", "answered", "acked", "fetched"):
+        for name in ("runs", "crashes", "power_cuts", "appends", "reloads", "answered", "acked", "fetched"):
             setattr(self, name, getattr(self, name) + getattr(other, name))
         self.generations += other.generations
         self.assignments += other.assignments
@@ -48,6 +53,7 @@ class Totals:
     def __str__(self) -> str:
         return (
             f"runs {self.runs}, kills {self.crashes}, power cuts {self.power_cuts}, appends {self.appends}, "
+            f"reloads in the shadow {self.reloads}, "
             f"answers {self.answered}, offsets acked {self.acked}, fetched {self.fetched}, "
             f"generations {self.generations}, assignments {self.assignments}, violations {len(self.violations)}"
         )
@@ -55,7 +61,7 @@ class Totals:
 
 def run(seed: int, *, crash_at: int | None = None, power_cut: bool = False) -> Report:
     """One world from its beginning to its end."""
-    world = World(seed, crash_at=crash_at, power_cut=power_cut)
+    world = World(seed, crash_at=crash_at, power_cut=power_cut, shadowed=seed % SHADOWED_EACH == 0 and crash_at is None)
     try:
         world.run()
         judge_end(world)

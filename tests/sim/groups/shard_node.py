@@ -66,7 +66,7 @@ class ShardNode:
         self.network: Network
         self._judge = judge
         self._draw = draw
-        self._ids = SeededIds(random.Random(draw.getrandbits(32)))
+        self.ids = SeededIds(random.Random(draw.getrandbits(32)))
         self.log: list[GroupRecord] = []
         self.batch_ends: list[int] = []
         self.synced = 0
@@ -201,7 +201,7 @@ class ShardNode:
     def start(self) -> None:
         self.life += 1
         self.is_up = True
-        self.shard = GroupShard(self.config, self._ids, self.topics)
+        self.shard = GroupShard(self.config, self.ids, self.topics)
         for record in self.surviving():
             self.shard.replay(record)
         self._judge.reloaded(self.elapsed_ms)

@@ -1,4 +1,4 @@
-"""A seeded world of groups: members, onlookers, a network that fails, a coordinator that crashes, topics that change."""
+"""A seeded world of groups: members, onlookers, a failing network, a coordinator that crashes, topics that change."""
 
 from __future__ import annotations
 
@@ -13,14 +13,15 @@ from tests.sim.groups.events import Events
 from tests.sim.groups.judge import CLASSIC, CONSUMER, Judge, kind_of
 from tests.sim.groups.network import LATE_MS, Network
 from tests.sim.groups.onlookers import Operator, Reader, SimpleCommitter
+from tests.sim.groups.shadow import judge_reload
 from tests.sim.groups.shard_node import ShardNode
 from tests.sim.groups.topics import SimTopics
 
 from lowwater.groups.config import GroupConfig
 from lowwater.testing.simdisk import SimClock
 
-FAULTS_MS = 60_000
-HEAL_MS = 75_000
+FAULTS_MS = 45_000
+HEAL_MS = 60_000
 DAY_MS = 24 * 3_600_000
 TEN_YEARS_MS = 3650 * DAY_MS
 TOPICS = ("red", "green", "blue")
@@ -35,6 +36,7 @@ class Report:
     crashes: int = 0
     power_cuts: int = 0
     appends: int = 0
+    reloads: int = 0
     answered: int = 0
     acked: int = 0
     fetched: int = 0
@@ -52,9 +54,14 @@ class Report:
 
 
 class World:
-    """Built by its seed. `crash_at`: crash at that append and at no other, so that every append can be tried."""
+    """Built by its seed. `crash_at`: crash at that append and at no other, so that every append can be tried.
 
-    def __init__(self, seed: int, *, crash_at: int | None = None, power_cut: bool = False) -> None:
+    `shadowed`: at every append see what a start would find, without one.
+    """
+
+    def __init__(
+        self, seed: int, *, crash_at: int | None = None, power_cut: bool = False, shadowed: bool = False
+    ) -> None:
         self.draw = random.Random(seed)
         self.report = Report(seed)
         self.judge = Judge(CONSUMER_SESSION_MS)
@@ -65,7 +72,7 @@ class World:
         self.events = self.node.events = Events(self.node)
         self.network = self.node.network = Network(self.events, self.draw)
         self.network.deliver = self.node.deliver
-        self._crash_at, self._power_cut = crash_at, power_cut
+        self._crash_at, self._power_cut, self._shadowed = crash_at, power_cut, shadowed
         self._offsets = 0
         self.members: list[Member] = []
         self.groups: list[str] = []
@@ -212,6 +219,8 @@ class World:
 
     def _appended(self) -> None:
         self.report.appends += 1
+        if self._shadowed:
+            self.report.reloads += judge_reload(self.node, self.judge)
         often = self._crash_at is None and self.network.is_faulty and self.draw.random() < 0.015
         if often or self.report.appends == self._crash_at:
             self._crash(power_cut=self._power_cut if self._crash_at else self.draw.random() < 0.5)

@@ -1,0 +1,49 @@
+"""Consumer groups live through a failing network, crashes and changing topics; the judges find nothing.
+
+More by hand: `python -m tests.sim.groups --seeds 10000`.
+"""
+
+from __future__ import annotations
+
+import pytest
+from tests.sim.groups.coverage import ALL_CELLS, UNREACHABLE
+from tests.sim.groups.runs import Totals, run, run_every_append, run_seeds
+
+SEEDS, CHUNK = 500, 50
+RUNS_OF_CELLS = 100
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("first", range(0, SEEDS, CHUNK))
+def test_groups_stay_right_and_come_to_work_whatever_fails(first: int) -> None:
+    totals = run_seeds(range(first, first + CHUNK))
+    assert not totals.violations, "\n".join(totals.violations[:10])
+    _assert_busy(totals)
+
+
+def _assert_busy(totals: Totals) -> None:
+    """A simulation in which nothing happens finds nothing."""
+    assert totals.crashes > CHUNK
+    assert totals.power_cuts > CHUNK
+    assert totals.reloads > CHUNK
+    assert totals.acked > 100 * CHUNK
+    assert totals.generations > 3 * CHUNK
+    assert totals.assignments > 3 * CHUNK
+
+
+@pytest.mark.timeout(300)
+@pytest.mark.parametrize("seed", [3, 4])
+def test_a_crash_at_any_append_changes_nothing(seed: int) -> None:
+    totals = run_every_append([seed])
+    assert not totals.violations, "\n".join(totals.violations[:10])
+    assert totals.runs > 20
+
+
+@pytest.mark.timeout(300)
+def test_the_runs_meet_every_cell_of_the_classic_table() -> None:
+    met = run_seeds(range(RUNS_OF_CELLS)).cells
+    assert ALL_CELLS - UNREACHABLE <= met, f"not met: {sorted(ALL_CELLS - UNREACHABLE - met)}"
+
+
+def test_the_same_seed_gives_the_same_run() -> None:
+    assert run(7) == run(7)
