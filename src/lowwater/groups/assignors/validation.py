@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lowwater.groups.assignors.spec import Assignment, MemberSpec, Spec
@@ -37,6 +37,8 @@ def _partitions(
 ) -> list[int]:
     if topic not in member.topics:
         raise AssignorError(f"it gave {topic!r} to {member_id}, which does not subscribe to it")
+    if not isinstance(partitions, Collection):
+        raise AssignorError(f"it gave {member_id} {type(partitions).__name__} instead of partitions of {topic!r}")
     count = spec.partitions.get(topic, 0)
     for partition in partitions:
         if type(partition) is not int or not 0 <= partition < count:
