@@ -8,7 +8,7 @@ the shard is thrown away, and everyone who waits is told so: what it held may no
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from itertools import islice
 from typing import TYPE_CHECKING, Any
@@ -112,7 +112,7 @@ class ShardDriver:
         self._activate()
         assert loading is not None
         logger.info("%d records of __consumer_offsets-%d: %d groups", loading.records, self._index, len(self.groups))
-        self._do(self._shard.loaded(self._begin_turn()), None)
+        self._run(self._shard.loaded)
 
     def _activate(self) -> None:
         self._state = State.ACTIVE
@@ -151,7 +151,11 @@ class ShardDriver:
         if self._state is not State.ACTIVE:
             self.check_active()
         ticket = Ticket()
-        outcome = self._shard.decide(command, ticket, self._now or self._begin_turn())
+        try:
+            outcome = self._shard.decide(command, ticket, self._now or self._begin_turn())
+        except Exception as error:
+            self._give_up(error)
+            raise
         if not self._not_durable and len(outcome.replies) == 1 and not outcome.records and not outcome.computations:
             # Nothing to write and nothing to wait for, as with nearly every heartbeat.
             [(replied, response)] = outcome.replies
@@ -187,6 +191,20 @@ class ShardDriver:
         for computation in outcome.computations:
             self._compute(computation)
 
+    def _run(self, decide: Callable[[Now], Outcome]) -> None:
+        """A decision that no request asked for."""
+        try:
+            outcome = decide(self._now or self._begin_turn())
+        except Exception as error:
+            self._give_up(error)
+        else:
+            self._do(outcome, None)
+
+    def _give_up(self, error: Exception) -> None:
+        """A decision broke off, and nobody knows what it has changed: begin again from the log."""
+        logger.error("a decision about groups failed", exc_info=error)
+        self._go_down(StorageError(f"a decision failed: {error!r}", retriable=True))
+
     def _take_records(self, outcome: Outcome, group_id: str | None) -> None:
         current = self._round
         if current is None:
@@ -219,8 +237,7 @@ class ShardDriver:
 
     def _take_replies(self, replies: list[tuple[Ticket, Any]], awaited: Round | None) -> None:
         for ticket, response in replies:
-            if ticket.has_reply:
-                continue
+            assert not ticket.has_reply, "replied to twice"
             ticket.has_reply = True
             self._parked.discard(ticket)
             if awaited is None:
@@ -239,7 +256,7 @@ class ShardDriver:
             if error is not None:
                 logger.error("work for a group failed", exc_info=error)
             command = computation.then(result if error is None else error)
-            self._do(shard.decide(command, Ticket(), self._now or self._begin_turn()), None)
+            self._run(lambda now: shard.decide(command, Ticket(), now))
 
         self._broker.submit_heavy(computation.work, computation.argument, done)
 
@@ -326,7 +343,8 @@ class ShardDriver:
         if self._timer is not None:
             self._timer.cancel()
         self._timer = self._timer_at = None
-        self._coordinator.retire(self._shard)
+        if self._state is not State.DOWN:
+            self._coordinator.retire(self._shard)
         return tickets
 
     def _reload_now(self) -> None:
@@ -366,13 +384,12 @@ class ShardDriver:
         while self._state is State.ACTIVE and (due_ms := self._shard.next_deadline_ms) is not None:
             if due_ms > now.monotonic_ms:
                 break
-            self._do(self._shard.tick(now), None)
+            self._run(self._shard.tick)
 
     def topics_deleted(self, names: list[str]) -> None:
         """Also while loading nothing is missed: what is loaded is compared with the topics of that moment."""
         if self._state is State.ACTIVE and not self._stopped:
-            self._now = self._now or self._begin_turn()
-            self._do(self._shard.topics_deleted(names), None)
+            self._run(lambda _: self._shard.topics_deleted(names))
 
     def expire_offsets(self) -> None:
         """Look at a few groups per turn."""
@@ -384,5 +401,5 @@ class ShardDriver:
             return
         some = list(islice(group_ids, GROUPS_PER_TURN))
         if some:
-            self._do(shard.expire_offsets(self._now or self._begin_turn(), some), None)
+            self._run(lambda now: shard.expire_offsets(now, some))
             self._broker.scheduler.call_soon(lambda: self._expire_some(shard, group_ids))

@@ -81,7 +81,7 @@ class Pending(Generic[T]):
 
     @staticmethod
     def gather(answers: list[Any], combine: Callable[[list[Any]], U]) -> U | Pending[U]:
-        """All answers together, at once when each is there; none of those that are awaited may fail."""
+        """All answers together, at once when each is there; a failure of any is the failure of all."""
         waiting = [one for one in answers if isinstance(one, Pending)]
         if not waiting:
             return combine(answers)
@@ -91,8 +91,14 @@ class Pending(Generic[T]):
         def one_done(_: Pending[Any]) -> None:
             nonlocal left
             left -= 1
-            if not left:
-                together.resolve(combine([one.result() if isinstance(one, Pending) else one for one in answers]))
+            if left:
+                return
+            try:
+                value = combine([one.result() if isinstance(one, Pending) else one for one in answers])
+            except Exception as error:
+                together.fail(error)
+            else:
+                together.resolve(value)
 
         for one in waiting:
             one.on_done(one_done)

@@ -21,10 +21,11 @@ from lowwater.broker.coordinator import shard_of
 from lowwater.errors import ErrorCode
 from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.records import read_offset_key, read_offset_value
+from lowwater.groups.shard import GroupShard
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
-from lowwater.wire.messages import MetadataRequest
+from lowwater.wire.messages import ListGroupsRequest, MetadataRequest
 from lowwater.wire.records import read_records
 
 OFFSETS = "__consumer_offsets"
@@ -375,3 +376,42 @@ def test_a_crowd_of_groups_is_warned_of_once(broker: VirtualBroker, caplog: pyte
     assert [record.message for record in caplog.records if "groups are coordinated" in record.message] == [
         "5100 groups are coordinated by one broker; up to 5000 are known to go well"
     ]
+
+
+# -- a decision that breaks
+
+
+def test_a_decision_that_breaks_is_not_built_upon(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    commit(broker, "g", 5)
+    stable_member(broker, "h")
+    parked = begin_join(broker, "h")
+    monkeypatch.setattr(GroupShard, "decide", lambda *_: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        begin_fetch(broker, "g")
+    monkeypatch.undo()
+    assert fetched(begin_fetch(broker, "g")) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert parked.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.time.advance(1_000)
+    assert fetch(broker, "g") == 5
+
+
+def test_a_timer_that_breaks_does_not_stop_the_others(broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch) -> None:
+    stable_member(broker, "g")
+    monkeypatch.setattr(GroupShard, "tick", lambda *_: 1 / 0)
+    broker.time.advance(10_000)
+    monkeypatch.undo()
+    assert fetched(begin_fetch(broker, "g")) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    broker.time.advance(1_000)
+    assert list_groups(broker) == {"g": "Stable"}
+    broker.time.advance(10_000)
+    assert list_groups(broker) == {"g": "Empty"}
+
+
+def test_a_list_of_groups_that_waits_when_the_disk_fills_is_refused_as_a_whole() -> None:
+    broker, disk = full_disk()
+    commit(broker, "h", 5)
+    break_now(disk)
+    refused, listed = begin_commit(broker, "h", 6), broker.send(ListGroupsRequest())
+    broker.time.settle()
+    assert committed(refused) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    assert listed.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
