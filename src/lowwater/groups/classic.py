@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups import classic_table as table
 from lowwater.groups.classic_logged import join_refusal
-from lowwater.groups.classic_members import Member, protocols_of
+from lowwater.groups.classic_members import NOBODY, Member, protocols_of
 from lowwater.groups.classic_rebalance import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, RebalancingGroup
 from lowwater.groups.classic_table import JoinStep
 from lowwater.groups.commands import Join
@@ -86,7 +86,7 @@ class ClassicGroup(RebalancingGroup):
         if request.member_id:
             if request.member_id in self.roster.handed_out and request.group_instance_id is None:
                 return table.JOIN_NEW
-            self._check_member(request.member_id, request.group_instance_id)
+            self._caller(request.member_id, request.group_instance_id, self.generation)
             return table.JOIN_KNOWN
         if request.group_instance_id is not None:
             return table.JOIN_RETURNING if request.group_instance_id in self.roster.instances else table.JOIN_NEW
@@ -115,9 +115,8 @@ class ClassicGroup(RebalancingGroup):
 
     def sync(self, request: SyncGroupRequest, token: Token, now: Now, out: Outcome) -> None:
         self._check_alive()
-        self._check_member(request.member_id, request.group_instance_id)
-        self._check_generation(request.generation_id)
-        self._check_protocol(request)
+        if self._caller(request.member_id, request.group_instance_id, request.generation_id) is not NOBODY:
+            self._check_protocol(request)
         table.SYNC[self.state](self, request, token, now, out)
 
     def heartbeat(self, request: HeartbeatRequest, token: Token, now: Now, out: Outcome) -> None:
@@ -132,8 +131,7 @@ class ClassicGroup(RebalancingGroup):
             or self.state == DEAD
         ):
             self._check_alive()
-            member = self._check_member(request.member_id, instance_id)
-            self._check_generation(request.generation_id)
+            member = self._caller(request.member_id, instance_id, request.generation_id)
         table.HEARTBEAT[self.state](self, member, token, now, out)
 
     def leave(self, request: LeaveGroupRequest, token: Token, now: Now, out: Outcome) -> None:
@@ -170,20 +168,18 @@ class ClassicGroup(RebalancingGroup):
         self._check_alive()
         by_member = generation >= 0 or bool(member_id) or instance_id is not None
         if not by_member or (generation < 0 and self.state == EMPTY):
-            table.COMMIT_BY_NO_MEMBER[self.state](self, None, now)
+            table.COMMIT_BY_NO_MEMBER[self.state](self, NOBODY, now)
             return
-        member = self._check_member(member_id, instance_id)
-        self._check_generation(generation)
+        member = self._caller(member_id, instance_id, generation)
         table.COMMIT_AS_MEMBER[self.state](self, member, now)
 
     def check_txn_commit(self, member_id: str, instance_id: str | None, generation: int, now: Now) -> None:
         self._check_alive()
         by_member = generation >= 0 or bool(member_id) or instance_id is not None
         if not by_member or (generation < 0 and self.state == EMPTY):
-            table.TXN_COMMIT_BY_NO_MEMBER[self.state](self, None, now)
+            table.TXN_COMMIT_BY_NO_MEMBER[self.state](self, NOBODY, now)
             return
-        member = self._check_member(member_id, instance_id)
-        self._check_generation(generation)
+        member = self._caller(member_id, instance_id, generation)
         table.TXN_COMMIT_AS_MEMBER[self.state](self, member, now)
 
     def check_fetch(self, member_id: str | None, member_epoch: int) -> None:
@@ -210,6 +206,15 @@ class ClassicGroup(RebalancingGroup):
         if self.state == DEAD:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE)
 
+    def _caller(self, member_id: str, instance_id: str | None, generation: int) -> Member:
+        """The member that asks. An Empty group has none: what it answers stands in the table."""
+        if self.state == EMPTY:
+            return NOBODY
+        member = self._check_member(member_id, instance_id)
+        if generation != self.generation:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
+        return member
+
     def _check_member(self, member_id: str, instance_id: str | None) -> Member:
         if instance_id is not None:
             owner = self.roster.instances.get(instance_id)
@@ -222,16 +227,11 @@ class ClassicGroup(RebalancingGroup):
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID)
         return member
 
-    def _check_generation(self, generation: int) -> None:
-        if generation != self.generation:
-            raise ApiError(ErrorCode.ILLEGAL_GENERATION)
-
     def _check_protocol(self, request: SyncGroupRequest) -> None:
-        """Old clients do not say which."""
-        if request.protocol_type is not None and request.protocol_type != self.protocol_type:
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
-        if request.protocol_name is not None and request.protocol_name != self.protocol:
-            raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
+        """Old clients do not say which, and a group that was empty has not chosen one yet."""
+        for named, own in ((request.protocol_type, self.protocol_type), (request.protocol_name, self.protocol)):
+            if named is not None and own is not None and named != own:
+                raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
     # Introspection
 

@@ -68,6 +68,10 @@ class Member(Timer):
         return next(name for name, _ in self.protocols if name in candidates)
 
 
+NOBODY = Member(None, "", None)
+"""Whoever asks without being a member."""
+
+
 class HandedOutId(Timer):
     """A member id that a new client was told to join with."""
 

@@ -21,7 +21,7 @@ JoinStep: TypeAlias = Callable[[RebalancingGroup, Join, Token, Now, Outcome], No
 SyncStep: TypeAlias = Callable[[RebalancingGroup, SyncGroupRequest, Token, Now, Outcome], None]
 HeartbeatStep: TypeAlias = Callable[[RebalancingGroup, Member, Token, Now, Outcome], None]
 LeaveStep: TypeAlias = Callable[[RebalancingGroup, str, Now, Outcome], None]
-Check: TypeAlias = Callable[[RebalancingGroup, Member | None, Now], None]
+Check: TypeAlias = Callable[[RebalancingGroup, Member, Now], None]
 
 JOIN_WITHOUT_ID: Mapping[str, JoinStep] = {
     EMPTY: do.hand_out_id,

@@ -224,8 +224,7 @@ def accept(*_: object) -> None:
     """Nothing stands against it."""
 
 
-def accept_as_heartbeat(group: RebalancingGroup, member: Member | None, now: Now) -> None:
-    assert member is not None
+def accept_as_heartbeat(group: RebalancingGroup, member: Member, now: Now) -> None:
     member.deadline_ms = now.monotonic_ms + member.session_timeout_ms
 
 

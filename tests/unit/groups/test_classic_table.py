@@ -337,6 +337,13 @@ def test_nobody_can_leave_an_empty_group(world):
     assert world.state == EMPTY
 
 
+@cell("Leave", EMPTY)
+def test_an_id_that_was_handed_out_may_be_given_back_to_an_empty_group(world):
+    member = world.handed_out()
+    assert world.leave(member, member) == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID]
+    assert world.error(world.join(member)) == ErrorCode.UNKNOWN_MEMBER_ID
+
+
 @cell("Leave", PREPARING)
 def test_the_last_who_was_waited_for_leaves_and_the_rebalance_ends(world):
     leader, follower = world.preparing()
@@ -531,6 +538,13 @@ def test_a_sync_says_its_protocol_and_is_refused_when_it_is_another_but_after_th
     assert world.error(world.sync(member, protocol="sticky")) == inconsistent
     assert world.error(world.sync(member, protocol="sticky", generation=7)) == ErrorCode.ILLEGAL_GENERATION
     assert world.error(world.sync(member, protocol_type="consumer", protocol="range")) == ErrorCode.NONE
+
+
+def test_a_sync_before_a_protocol_was_chosen_is_too_early(world):
+    member = world.handed_out()
+    world.join(member)
+    too_early = ErrorCode.REBALANCE_IN_PROGRESS
+    assert world.error(world.sync(member, protocol_type="consumer", protocol="range")) == too_early
 
 
 def test_a_generation_is_looked_at_before_the_state(world):
