@@ -55,8 +55,7 @@ def arrivals() -> Iterator[Cell]:
         yield Cell("A new member of a missing topic", state, enter("N", topics=(MISSING_TOPIC,)), then=SEEN)
         yield Cell("A new member of two topics", state, enter("N", topics=(TOPIC, OTHER_TOPIC)), then=SEEN)
         yield Cell("A new member of a topic twice", state, enter("N", topics=(TOPIC, TOPIC)), then=SEEN)
-        yield Cell("A new member of a pattern", state, enter("N", topics=None, regex="cell.*"), versions=(1,))
-        yield Cell("A new member of names and a pattern", state, enter("N", regex="other.*"), versions=(1,))
+        # What an unbroken pattern comes to depends on when Kafka has found the time to look for its topics.
         yield Cell("A new member of an empty pattern", state, enter("N", topics=None, regex=""), versions=(1,))
         yield Cell("A new member of a broken pattern", state, enter("N", topics=None, regex="(["), versions=(1,))
     yield Cell("A new member without a group", ABSENT, enter("N", group=""))

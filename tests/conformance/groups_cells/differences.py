@@ -1,0 +1,126 @@
+"""Where ours answers otherwise than Apache Kafka, on purpose: docs/differences.md says why."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+Told = dict[str, Any]
+
+REFUSED = {
+    "generation_id": -1,
+    "protocol_type": None,
+    "leader": "",
+    "skip_assignment": False,
+    "members": [],
+}
+NULL_NAME_SINCE = 7
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of some cells, by their titles: what ours says, made of what Kafka says. Parts left out are not compared."""
+
+    what: str
+    titles: frozenset[str]
+    ours: Callable[[Told, int], Told]
+
+
+def _also_answered(label: str, member: str) -> Callable[[Told, int], Told]:
+    """Kafka never answers a Join whose member has sent another one since."""
+
+    def ours(told: Told, version: int) -> Told:
+        answer = {"error_code": "REBALANCE_IN_PROGRESS", "member_id": member, "protocol_name": None, **REFUSED}
+        return {**told, label: answer}
+
+    return ours
+
+
+def _unknown_member(told: Told, version: int) -> Told:
+    [group] = told["answer"]["groups"]
+    return {"answer": {**told["answer"], "groups": [{**group, "error_code": "UNKNOWN_MEMBER_ID"}]}}
+
+
+def _only_the_answer(told: Told, version: int) -> Told:
+    return {"answer": told["answer"]}
+
+
+def _not_mixed(member: str) -> Callable[[Told, int], Told]:
+    """Ours refuses a classic member in a group that has members of the newer protocol."""
+
+    def ours(told: Told, version: int) -> Told:
+        name = None if version >= NULL_NAME_SINCE else ""
+        code = "INCONSISTENT_GROUP_PROTOCOL"
+        return {"answer": {"error_code": code, "member_id": member, "protocol_name": name, **REFUSED}}
+
+    return ours
+
+
+LIVE = (
+    "Consumer, one member",
+    "Consumer, a second member waits",
+    "Consumer, the first has to give up",
+    "Consumer, two members",
+    "Consumer, a static member",
+)
+MIXED = (
+    "Join without an id",
+    "Join of a new instance",
+    "Join of the instance",
+    "Join with metadata nobody can read",
+)
+
+
+DIFFERENCES = (
+    Difference(
+        "A Join that is overtaken by another one of the same member is answered",
+        frozenset({"Preparing: Join again of who has left or leads"}),
+        _also_answered("answer: Join of A (9)", "A"),
+    ),
+    Difference(
+        "The same, of a static member",
+        frozenset(
+            {
+                "Preparing, the static member waiting: Join of the instance with its id",
+                "Preparing, the static member waiting: Join of the instance's id without the instance",
+            }
+        ),
+        _also_answered("answer: Join of S (8)", "S"),
+    ),
+    Difference(
+        "An epoch without a member id is an unknown member, not an error of the server",
+        frozenset(
+            {
+                "Consumer, one member: Fetch of an epoch without an id",
+                "Consumer, all have left, with an offset: Fetch of an epoch without an id",
+            }
+        ),
+        _unknown_member,
+    ),
+    Difference(
+        "A Join that waits is not disturbed when a member of the newer protocol is refused",
+        frozenset({"Preparing: A new member of the newer protocol"}),
+        _only_the_answer,
+    ),
+    Difference(
+        "A group has members of one protocol",
+        frozenset(f"{state}: {name}" for state in LIVE for name in MIXED)
+        | {f"{LIVE[-1]}: Join with the id of a member"},
+        _not_mixed(""),
+    ),
+    Difference(
+        "The same, of an id that is unknown",
+        frozenset(f"{state}: Join with an unknown id" for state in LIVE),
+        _not_mixed("stranger"),
+    ),
+    Difference(
+        "The same, of the id of a member",
+        frozenset(f"{state}: Join with the id of a member" for state in LIVE[:-1]),
+        _not_mixed("A"),
+    ),
+)
+
+
+def difference_of(title: str) -> Difference | None:
+    return next((each for each in DIFFERENCES if title in each.titles), None)
