@@ -14,10 +14,10 @@ from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.coordinator_load import ShardLoading
+from lowwater.broker.coordinator_rounds import Round, Rounds, Ticket
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.groups.outcome import Computation, GroupRecord, Now, Outcome
+from lowwater.groups.outcome import Computation, Now, Outcome
 from lowwater.groups.shard import GroupShard
 from lowwater.ports import Timer
 from lowwater.wire.plain_batch import build_plain_batch
@@ -39,34 +39,6 @@ class State(Enum):
     DOWN = "down"
 
 
-class Ticket(Pending[Any]):
-    """Someone who waits for a reply."""
-
-    __slots__ = ("has_reply",)
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.has_reply = False
-
-    def settle(self, response: Any) -> None:
-        if isinstance(response, ApiError):
-            self.fail(response)
-        else:
-            self.resolve(response)
-
-
-class Round:
-    """What was decided since the last write, and the replies that wait until it is durable."""
-
-    __slots__ = ("groups", "number", "records", "replies")
-
-    def __init__(self, number: int) -> None:
-        self.number = number
-        self.records: list[GroupRecord] = []
-        self.replies: list[tuple[Ticket, Any]] = []
-        self.groups: list[str] = []
-
-
 class ShardDriver:
     """One partition of `__consumer_offsets`. `ask` for groups that belong to it."""
 
@@ -79,12 +51,7 @@ class ShardDriver:
         self._shard: GroupShard
         self._loading: ShardLoading | None = None
         self._now: Now | None = None
-        self._round: Round | None = None
-        self._rounds = 0
-        self._not_durable: list[Round] = []
-        # The last round that changed each group, as long as it is not durable; and the last that changed any.
-        self._changed: dict[str, Round] = {}
-        self._changed_all: Round | None = None
+        self._rounds = Rounds()
         self._parked: set[Ticket] = set()
         self._timer: Timer | None = None
         self._timer_at: float | None = None
@@ -156,7 +123,7 @@ class ShardDriver:
         except Exception as error:
             self._give_up(error)
             raise
-        if not self._not_durable and len(outcome.replies) == 1 and not outcome.records and not outcome.computations:
+        if not self._rounds.pending and len(outcome.replies) == 1 and not outcome.records and not outcome.computations:
             # Nothing to write and nothing to wait for, as with nearly every heartbeat.
             [(replied, response)] = outcome.replies
             if replied is ticket:
@@ -187,7 +154,7 @@ class ShardDriver:
         if outcome.records:
             self._take_records(outcome, group_id)
         elif outcome.replies:
-            self._take_replies(outcome.replies, self._waits_for(group_id))
+            self._take_replies(outcome.replies, self._rounds.latest_about(group_id))
         for computation in outcome.computations:
             self._compute(computation)
 
@@ -206,34 +173,14 @@ class ShardDriver:
         self._go_down(StorageError(f"a decision failed: {error!r}", retriable=True))
 
     def _take_records(self, outcome: Outcome, group_id: str | None) -> None:
-        current = self._round
-        if current is None:
-            self._rounds += 1
-            current = self._round = Round(self._rounds)
-            self._not_durable.append(current)
         replay = self._shard.replay
         for record in outcome.records:
             replay(record)
+        current = self._rounds.changed(group_id)
         current.records += outcome.records
-        if group_id is None:
-            self._changed_all = current
-        elif self._changed.get(group_id) is not current:
-            self._changed[group_id] = current
-            current.groups.append(group_id)
         self._take_replies(outcome.replies, current)
         if len(current.records) >= ROUND_RECORDS_MAX:
             self._write()
-
-    def _waits_for(self, group_id: str | None) -> Round | None:
-        """The last round that changed what a reply about this group may tell."""
-        if not self._not_durable:
-            return None
-        if group_id is None:
-            return self._not_durable[-1]
-        own, all_ = self._changed.get(group_id), self._changed_all
-        if own is None or all_ is None:
-            return own or all_
-        return own if own.number > all_.number else all_
 
     def _take_replies(self, replies: list[tuple[Ticket, Any]], awaited: Round | None) -> None:
         for ticket, response in replies:
@@ -264,7 +211,7 @@ class ShardDriver:
 
     def _write(self) -> None:
         """Append what was decided, and answer when it is durable."""
-        current = self._round
+        current = self._rounds.open
         if current is None:
             return
         partition = self._coordinator.partition(self._index)
@@ -272,7 +219,7 @@ class ShardDriver:
             # On first use. What is decided meanwhile waits in the same round.
             self._coordinator.create_topic()
             return
-        self._round = None
+        self._rounds.open = None
         now_ms = self._broker.clock.now_ms()
         try:
             batch = build_plain_batch(current.records, now_ms, codec=self._coordinator.codec)
@@ -298,20 +245,12 @@ class ShardDriver:
             self._durable(written)
 
     def _durable(self, written: Round) -> None:
-        self._not_durable.remove(written)
         self._reload_after_ms = RELOAD_AFTER_MS
-        for group_id in written.groups:
-            if self._changed[group_id] is written:
-                del self._changed[group_id]
-        if self._changed_all is written:
-            self._changed_all = None
-        replies, written.replies = written.replies, []
-        for ticket, response in replies:
-            ticket.settle(response)
+        self._rounds.durable(written)
 
     def topic_created(self, error: ApiError | None) -> None:
         """The internal topic is there, or cannot be had."""
-        if self._round is None or self._state is not State.ACTIVE or self._stopped:
+        if self._rounds.open is None or self._state is not State.ACTIVE or self._stopped:
             return
         if error is not None:
             self._go_down(StorageError(str(error), retriable=True))
@@ -334,11 +273,7 @@ class ShardDriver:
 
     def _abandon(self) -> list[Ticket]:
         """Let go of the shard; return those who wait for it."""
-        tickets = [ticket for one in self._not_durable for ticket, _ in one.replies]
-        tickets += self._parked
-        self._round = self._changed_all = None
-        self._not_durable.clear()
-        self._changed.clear()
+        tickets = [*self._rounds.abandon(), *self._parked]
         self._parked.clear()
         if self._timer is not None:
             self._timer.cancel()

@@ -1,0 +1,96 @@
+"""What was decided and is not durable yet: in rounds, with the replies that wait for each."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from lowwater.broker.pending import Pending
+from lowwater.errors import ApiError
+from lowwater.groups.outcome import GroupRecord
+
+
+class Ticket(Pending[Any]):
+    """Someone who waits for a reply."""
+
+    __slots__ = ("has_reply",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.has_reply = False
+
+    def settle(self, response: Any) -> None:
+        if isinstance(response, ApiError):
+            self.fail(response)
+        else:
+            self.resolve(response)
+
+
+class Round:
+    """What was decided since the last write, and the replies that wait until it is durable."""
+
+    __slots__ = ("groups", "number", "records", "replies")
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.records: list[GroupRecord] = []
+        self.replies: list[tuple[Ticket, Any]] = []
+        self.groups: list[str] = []
+
+
+class Rounds:
+    """One is open and takes what is decided; those before it are being written. They become durable in order."""
+
+    __slots__ = ("_changed", "_changed_all", "_number", "open", "pending")
+
+    def __init__(self) -> None:
+        self._number = 0
+        self.open: Round | None = None
+        self.pending: list[Round] = []
+        # The last round that changed each group, as long as it is not durable; and the last that may concern any.
+        self._changed: dict[str, Round] = {}
+        self._changed_all: Round | None = None
+
+    def changed(self, group_id: str | None) -> Round:
+        """The open round, which from now on holds a change of this group, or of any when None."""
+        current = self.open
+        if current is None:
+            self._number += 1
+            current = self.open = Round(self._number)
+            self.pending.append(current)
+        if group_id is None:
+            self._changed_all = current
+        elif self._changed.get(group_id) is not current:
+            self._changed[group_id] = current
+            current.groups.append(group_id)
+        return current
+
+    def latest_about(self, group_id: str | None) -> Round | None:
+        """The last round that changed what a reply about this group, or about all of them, may tell."""
+        if not self.pending:
+            return None
+        if group_id is None:
+            return self.pending[-1]
+        own, all_ = self._changed.get(group_id), self._changed_all
+        if own is None or all_ is None:
+            return own or all_
+        return own if own.number > all_.number else all_
+
+    def durable(self, written: Round) -> None:
+        """Answer those who waited for it."""
+        self.pending.remove(written)
+        for group_id in written.groups:
+            if self._changed[group_id] is written:
+                del self._changed[group_id]
+        if self._changed_all is written:
+            self._changed_all = None
+        replies, written.replies = written.replies, []
+        for ticket, response in replies:
+            ticket.settle(response)
+
+    def abandon(self) -> list[Ticket]:
+        """Forget everything; return those who wait."""
+        tickets = [ticket for one in self.pending for ticket, _ in one.replies]
+        self.open = self._changed_all = None
+        self.pending.clear()
+        self._changed.clear()
+        return tickets
