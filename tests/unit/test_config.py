@@ -363,3 +363,20 @@ def test_a_group_calls_more_often_than_it_times_out() -> None:
     broker = BrokerConfig.load(None, {"group.consumer.min.session.timeout.ms": "5000"})
     with pytest.raises(ConfigError, match="too seldom"):
         check_group_settings(broker, {"consumer.session.timeout.ms": "5000", "consumer.heartbeat.interval.ms": "5000"})
+
+
+@pytest.mark.parametrize(
+    ("settings", "lower", "higher"),
+    [
+        ({"group.min.session.timeout.ms": "1800001"}, "group.min.session", "group.max.session"),
+        ({"group.consumer.session.timeout.ms": "1000"}, "group.consumer.min.session", "group.consumer.session"),
+        ({"group.consumer.session.timeout.ms": "60001"}, "group.consumer.session", "group.consumer.max.session"),
+        ({"group.consumer.heartbeat.interval.ms": "100"}, "group.consumer.min.heart", "group.consumer.heart"),
+        ({"group.consumer.heartbeat.interval.ms": "16000"}, "group.consumer.heart", "group.consumer.max.heart"),
+    ],
+)
+def test_settings_of_groups_that_contradict_each_other_are_refused(
+    settings: dict[str, str], lower: str, higher: str
+) -> None:
+    with pytest.raises(ConfigError, match=rf"{lower}.* is above {higher}"):
+        BrokerConfig.load(None, settings)

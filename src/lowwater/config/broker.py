@@ -34,6 +34,17 @@ class SourcedValue:
     source: Source
 
 
+# Pairs of settings of which the first must not be above the second.
+IN_ORDER = (
+    ("group.min.session.timeout.ms", "group.max.session.timeout.ms"),
+    ("group.consumer.min.session.timeout.ms", "group.consumer.session.timeout.ms"),
+    ("group.consumer.session.timeout.ms", "group.consumer.max.session.timeout.ms"),
+    ("group.consumer.min.heartbeat.interval.ms", "group.consumer.heartbeat.interval.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.max.heartbeat.interval.ms"),
+    ("group.consumer.heartbeat.interval.ms", "group.consumer.session.timeout.ms"),
+)
+
+
 class BrokerConfig(TypedValues):
     """Immutable. Later layers go first: altered for this broker, altered for all, told at start, default."""
 
@@ -64,7 +75,11 @@ class BrokerConfig(TypedValues):
         for name in static:
             if name not in BROKER_SETTING:
                 raise ConfigError(unknown_setting(name, BROKER_SETTING))
-        return BrokerConfig(static)
+        config = BrokerConfig(static)
+        for lower, higher in IN_ORDER:
+            if config.int(lower) > config.int(higher):
+                raise ConfigError(f"{lower}={config.int(lower)} is above {higher}={config.int(higher)}")
+        return config
 
     def without_effect(self) -> list[str]:
         """Settings that were given and change nothing here."""
