@@ -238,6 +238,12 @@ class RebalancingGroup(LoggedGroup):
         elif len(members) > self.config.group_size_max:
             self.prepare(f"{len(members)} members are more than the {self.config.group_size_max} allowed", now, out)
 
+    def send_away(self, out: Outcome) -> None:
+        """The group goes over to the other protocol: whoever waits asks again and finds its place there."""
+        for member in list(self.roster.members.values()):
+            self.remove(member, ErrorCode.REBALANCE_IN_PROGRESS, out, told_id=member.member_id)
+        self.die()
+
     def die(self) -> None:
         """Final. The group is out of the shard's books; whoever still holds it is sent away."""
         self.state = DEAD

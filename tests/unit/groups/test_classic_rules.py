@@ -209,6 +209,26 @@ def test_an_id_that_was_handed_out_does_not_keep_an_abandoned_group_alive(world)
     assert world.state == EMPTY
 
 
+def test_a_group_that_changes_its_protocol_lets_go_of_everyone(world):
+    leader, follower = world.completing()
+    world.handed_out()
+    sync, out = world.sync(follower), Outcome()
+    world.group.send_away(out)
+    assert [(token, answer.error_code) for token, answer in out.replies] == [(sync, ErrorCode.REBALANCE_IN_PROGRESS)]
+    assert world.metrics.total_members == 0
+    assert world.heartbeat(leader) == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    world.wait(10 * REBALANCE_MS)
+    assert world.timers.next_deadline_ms is None
+
+
+def test_who_waits_to_join_a_group_that_changes_its_protocol_joins_again_under_its_id(world):
+    leader, _ = world.stable()
+    join, out = world.join(leader), Outcome()
+    world.group.send_away(out)
+    [(token, answer)] = out.replies
+    assert (token, answer.error_code, answer.member_id) == (join, ErrorCode.REBALANCE_IN_PROGRESS, leader)
+
+
 # Static members
 
 
