@@ -67,6 +67,7 @@ def test_reading_goes_on_while_a_cooperative_rebalance_is_held_up(stage: Stage, 
     stage.fill(topic, 4, each=RECORDS_WHILE_HELD)
     stage.until(lambda: all(read_to(member, place) == RECORDS_WHILE_HELD for place in kept), "reads while held up")
     assert stage.state() == "PreparingRebalance"
+    laggard.leave()
 
 
 @played_by(Can.COOPERATE)

@@ -133,7 +133,7 @@ KCAT = Kind(
     "kcat",
     "kcat",
     "classic",
-    SHARED | {"cooperative-sticky"},
+    SHARED,
     frozenset({Can.SEE_NEW_PARTITIONS, Can.STATIC, Can.FOLLOW_PATTERN}),
     lambda: [sys.executable, "-m", "tests.conformance.groups.hosts.kcat"],
     _python_environment,

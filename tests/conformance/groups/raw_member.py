@@ -62,6 +62,16 @@ class RawMember:
         self.begin_join()
         return self.end_join()
 
+    def try_join(self) -> Any:
+        """Join however it ends; an id that is handed out is kept for the next try."""
+        self._waiting = self.wire.send(self._join_request(), JOIN_VERSION)
+        answer = self.end_join()
+        if answer.error_code == ErrorCode.MEMBER_ID_REQUIRED:
+            self.member_id = answer.member_id
+            self._waiting = self.wire.send(self._join_request(), JOIN_VERSION)
+            answer = self.end_join()
+        return answer
+
     @property
     def leads(self) -> bool:
         return bool(self.joined.leader == self.member_id)

@@ -34,6 +34,8 @@ from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 _numbers = itertools.count(1)
 ASKING_AGAIN_S = 0.02
 RETRIABLE = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
+# Apache Kafka answers so for a while after a restart.
+NOT_YET_LED = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
 
 class SharedHosts:
@@ -95,8 +97,10 @@ class Stage:
         """`each` records more to every one of the partitions."""
         with Wire(self.broker.address) as wire:
             for partition in range(partitions):
-                answer = produce(wire, topic, batch_of(*[b"value"] * each), partition=partition)
-                assert answer.error_code == 0, answer
+                records = batch_of(*[b"value"] * each)
+                while (code := produce(wire, topic, records, partition=partition).error_code) in NOT_YET_LED:
+                    pass
+                assert code == ErrorCode.NONE
 
     def grow(self, topic: str, partitions: int) -> None:
         wanted = CreatePartitionsTopic(name=topic, count=partitions, assignments=None)
