@@ -7,9 +7,11 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lowwater.broker.partition import Partition
+from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError, StorageError, WireError
 from lowwater.groups.outcome import GroupRecord
 from lowwater.log.batches import DamagedBatchError, headers
+from lowwater.log.partition_log import PartitionLog
 from lowwater.log.slices import Slice
 from lowwater.types import Buffer
 from lowwater.wire.plain_batch import read_pairs
@@ -54,6 +56,17 @@ class ShardLoading:
             self._cancelled = True
             self._done(error)
 
+    def _make_durable(self) -> None:
+        """Whoever is answered from what was read must be able to rely on it. After a start all of it is on disk."""
+        if self._log.flushed_end >= self._end or not self._broker.waits_for_flush(-1):
+            self._finish(None)
+            return
+        self._broker.commits.flushed([(self._log, self._end)]).on_done(self._flushed)
+
+    def _flushed(self, done: Pending[dict[PartitionLog, BaseException]]) -> None:
+        error = done.result().get(self._log)
+        self._finish(None if error is None else StorageError(str(error)))
+
     def _next_slice(self) -> None:
         if self._cancelled:
             return
@@ -78,7 +91,7 @@ class ShardLoading:
 
     def _take(self, found: Slice) -> None:
         if not found.size:
-            self._finish(None)
+            self._make_durable()
             return
         self._replay_some(self._records(found.buffers))
 
@@ -108,6 +121,6 @@ class ShardLoading:
         if self.records - before == RECORDS_PER_TURN:
             self._broker.scheduler.call_soon(lambda: self._replay_some(records))
         elif self._next_offset >= self._end:
-            self._finish(None)
+            self._make_durable()
         else:
             self._broker.scheduler.call_soon(self._next_slice)

@@ -277,6 +277,24 @@ def test_on_a_full_disk_everyone_is_told_and_the_groups_are_back_when_there_is_r
     assert beat(broker, "g", member_id, generation) in (OK, ErrorCode.REBALANCE_IN_PROGRESS)
 
 
+def test_what_is_read_again_is_told_when_it_is_durable() -> None:
+    broker, disk = full_disk()
+    commit(broker, "h", 5)
+    broker.offload.held = True
+    written = begin_commit(broker, "h", 6)
+    broker.time.settle()
+    break_now(disk)
+    begin_commit(broker, "h", 7)
+    broker.time.settle()
+    assert committed(written) == ErrorCode.COORDINATOR_NOT_AVAILABLE, "nobody can say yet"
+    disk.heal()
+    broker.time.advance(2_000)
+    assert fetch(broker, "h") == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+    broker.offload.release()
+    broker.time.settle()
+    assert fetch(broker, "h") == 6
+
+
 def test_as_long_as_the_disk_is_full_commits_fail_and_reads_come_back() -> None:
     broker, disk = full_disk()
     commit(broker, "h", 5)
