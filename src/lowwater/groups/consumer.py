@@ -23,10 +23,17 @@ from lowwater.groups.assignors import AssignorError, assign
 from lowwater.groups.commands import ConsumerHeartbeat
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.consumer_admission import MayCommit, caller, check_commit, check_fetch, known, known_static
-from lowwater.groups.consumer_deadlines import Deadlines, RevocationTimer, SessionTimer
+from lowwater.groups.consumer_deadlines import Deadlines, DutyTimer, SessionTimer
 from lowwater.groups.consumer_description import described
 from lowwater.groups.consumer_durable import DurableGroup
-from lowwater.groups.consumer_members import LEFT_FOR_A_WHILE, NEW_MEMBER, Member, current_record, removal_records
+from lowwater.groups.consumer_members import (
+    LEFT_FOR_A_WHILE,
+    NEW_MEMBER,
+    Member,
+    MemberMetadata,
+    current_record,
+    removal_records,
+)
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_reconciliation import Held, MemberState, Partitions
 from lowwater.groups.consumer_requests import JOINS, LEAVES, check_heartbeat, is_full, owned_by, updated
@@ -143,11 +150,14 @@ class ConsumerGroup:
     def loaded(self, now: Now, out: Outcome) -> None:
         """Members have their full time to call again; those that shall give up partitions, to give them up."""
         for member_id, member in self._durable.members.items():
-            self._deadlines.heard_of(member_id, self._session_end_ms(now))
-            revoked_by_ms = now.monotonic_ms + member.metadata.rebalance_timeout_ms
-            self._deadlines.revoking(member_id, member.current, revoked_by_ms)
+            self._deadlines.heard_of(member_id, self._session_end_ms(member.metadata, now))
+            if member.metadata.classic is None:
+                revoked_by_ms = now.monotonic_ms + member.metadata.rebalance_timeout_ms
+                self._deadlines.revoking(member_id, member.current, revoked_by_ms)
 
-    def _session_end_ms(self, now: Now) -> float:
+    def _session_end_ms(self, metadata: MemberMetadata, now: Now) -> float:
+        if metadata.classic is not None:
+            return now.monotonic_ms + metadata.classic.session_timeout_ms
         return now.monotonic_ms + self.config.consumer_times(self.group_id).session_timeout_ms
 
     def forget(self, out: Outcome) -> None:
@@ -161,8 +171,8 @@ class ConsumerGroup:
         out.records.append(encode(ConsumerGroupMetadataKey(group_id=self.group_id), None))
 
     def due(self, timer: SessionTimer, now: Now, out: Outcome) -> None:
-        if isinstance(timer, RevocationTimer):
-            self._put_out({timer.member_id}, "did not give up its partitions in time", now, out)
+        if isinstance(timer, DutyTimer):
+            self._put_out({timer.member_id}, "did not do in time what it was told to", now, out)
             return
         silent = self._deadlines.silent(now.monotonic_ms) | {timer.member_id}
         self._put_out(silent, "was not heard of for its session timeout", now, out)
@@ -211,35 +221,38 @@ class ConsumerGroup:
     def _attend(self, command: ConsumerHeartbeat, now: Now, out: Outcome) -> ConsumerGroupHeartbeatResponse:
         request = command.request
         step = self._admit(command)
-        if step.is_new or step.subscription_changed or self._topics.version != self._topics_version:
-            step.look_at_topics(now.wall_ms)
-        if step.epoch > self._durable.target_epoch:
-            self._assign(step, now, out)
-        step.reconcile(_believed(request, step.current.epoch))
-        self._follow(step, now)
-        out.records += step.records
+        self._advance(step, _believed(request, step.current.epoch), now, out)
         times = self.config.consumer_times(self.group_id)
         response = _response(step.member_id, step.current.epoch, times.heartbeat_interval_ms)
         if request.member_epoch == JOINS or is_full(request) or step.current.assigned != step.before.current.assigned:
             response.assignment = _assignment(step.current.assigned)
         return response
 
+    def _advance(self, step: Step, owned: Partitions | None, now: Now, out: Outcome) -> None:
+        """Let the group see what the member says, and bring the member nearer to its target."""
+        if step.is_new or step.subscription_changed or self._topics.version != self._topics_version:
+            step.look_at_topics(now.wall_ms)
+        if step.epoch > self._durable.target_epoch:
+            self._assign(step, now, out)
+        step.reconcile(owned)
+        self._follow(step, now)
+        out.records += step.records
+
     def _admit(self, command: ConsumerHeartbeat) -> Step:
         """Who calls, and whether it may; nothing is changed yet."""
         request = command.request
-        member_id = request.member_id or urlsafe_b64encode(self._ids.uuid()).rstrip(b"=").decode()
+        member_id = request.member_id or self._new_id()
         self._check_size(member_id)
         before = caller(self._durable, request, member_id)
-        step = Step(
-            self.group_id,
-            self._durable,
-            self._topics,
-            self._patterns,
-            member_id,
-            before,
-            updated(before.metadata, command),
-        )
-        if before.current.epoch == LEFT_FOR_A_WHILE:
+        return self._step(member_id, before, updated(before.metadata, command))
+
+    def _new_id(self) -> str:
+        return urlsafe_b64encode(self._ids.uuid()).rstrip(b"=").decode()
+
+    def _step(self, member_id: str, before: Member, metadata: MemberMetadata) -> Step:
+        step = Step(self.group_id, self._durable, self._topics, self._patterns, member_id, before, metadata)
+        takes_over = before is not NEW_MEMBER and before.member_id != member_id
+        if takes_over or before.current.epoch == LEFT_FOR_A_WHILE:
             step.become_static_successor()
         else:
             step.enter()
@@ -255,8 +268,10 @@ class ConsumerGroup:
         self._topics_version = self._topics.version
         if step.before.member_id != step.member_id:
             self._deadlines.forget(step.before.member_id)
-        self._deadlines.heard_of(step.member_id, self._session_end_ms(now))
-        if step.current is not step.before.current:
+        self._deadlines.heard_of(step.member_id, self._session_end_ms(step.metadata, now))
+        if step.before.metadata.classic is not None:
+            self._deadlines.is_done(step.member_id)
+        if step.current is not step.before.current and step.metadata.classic is None:
             revoked_by_ms = now.monotonic_ms + step.metadata.rebalance_timeout_ms
             self._deadlines.revoking(step.member_id, step.current, revoked_by_ms)
         if step.epoch != self._durable.epoch:

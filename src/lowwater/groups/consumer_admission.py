@@ -52,7 +52,8 @@ def _released(durable: DurableGroup, instance_id: str, member_id: str) -> Member
     holder = durable.member_of_instance(instance_id)
     if holder is None:
         return durable.members.get(member_id, NEW_MEMBER)
-    if holder.current.epoch != LEFT_FOR_A_WHILE:
+    # A classic client cannot say that it leaves for a while; another one with its instance id takes its place.
+    if holder.current.epoch != LEFT_FOR_A_WHILE and holder.metadata.classic is None:
         raise ApiError(
             ErrorCode.UNRELEASED_INSTANCE_ID, f"instance {instance_id!r} is held by member {holder.member_id!r}"
         )
@@ -82,11 +83,12 @@ def check_commit(durable: DurableGroup, topics: TopicsView, member_id: str, epoc
     """Whether offsets may be committed; None: all, else those partitions that the answer says yes to."""
     if epoch < 0 and not durable.members:
         return None
-    current = known(durable, member_id).current
+    member = known(durable, member_id)
+    current = member.current
     if epoch == current.epoch:
         return None
     if not 0 <= epoch < current.epoch:
-        raise _stale(epoch, current)
+        raise _stale(epoch, member)
     return lambda topic, partition: _has_since(current, epoch, topics.topic_id(topic), partition)
 
 
@@ -100,10 +102,13 @@ def check_fetch(durable: DurableGroup, member_id: str | None, epoch: int) -> Non
     """Who does not speak for a member may read offsets."""
     if member_id is None and epoch < 0:
         return
-    current = known(durable, member_id or "").current
-    if epoch != current.epoch:
-        raise _stale(epoch, current)
+    member = known(durable, member_id or "")
+    if epoch != member.current.epoch:
+        raise _stale(epoch, member)
 
 
-def _stale(epoch: int, current: CurrentAssignment) -> ApiError:
-    return ApiError(ErrorCode.STALE_MEMBER_EPOCH, f"epoch {epoch}; the member is in epoch {current.epoch}")
+def _stale(epoch: int, member: Member) -> ApiError:
+    """To a classic client its epoch is a generation."""
+    is_classic = member.metadata.classic is not None
+    code = ErrorCode.ILLEGAL_GENERATION if is_classic else ErrorCode.STALE_MEMBER_EPOCH
+    return ApiError(code, f"epoch {epoch}; the member is in epoch {member.current.epoch}")

@@ -1,4 +1,4 @@
-"""Until when the members of a consumer group have to be heard of, and to have given up partitions."""
+"""Until when the members of a consumer group have to be heard of, and to have done what they were told to."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class SessionTimer(Timer):
         self.member_id = member_id
 
 
-class RevocationTimer(SessionTimer):
-    """A member that has not given up its partitions until then is put out."""
+class DutyTimer(SessionTimer):
+    """A member that has not given up partitions, or of the classic protocol not joined or synced, is put out then."""
 
     __slots__ = ()
 
@@ -27,13 +27,13 @@ class RevocationTimer(SessionTimer):
 class Deadlines:
     """The timers of one group's members."""
 
-    __slots__ = ("_group", "_revocations", "_timers", "sessions")
+    __slots__ = ("_duties", "_group", "_timers", "sessions")
 
     def __init__(self, group: Any, timers: Timers) -> None:
         self._group = group
         self._timers = timers
         self.sessions: dict[str, SessionTimer] = {}
-        self._revocations: dict[str, RevocationTimer] = {}
+        self._duties: dict[str, DutyTimer] = {}
 
     def heard_of(self, member_id: str, until_ms: float) -> None:
         timer = self.sessions.get(member_id)
@@ -43,13 +43,21 @@ class Deadlines:
 
     def revoking(self, member_id: str, current: CurrentAssignment, until_ms: float) -> None:
         """What the member has changed: a new deadline when it has something to give up, none otherwise."""
-        self._stop(self._revocations.pop(member_id, None))
+        self.is_done(member_id)
         if current.state is MemberState.UNREVOKED_PARTITIONS:
-            timer = self._revocations[member_id] = RevocationTimer(self._group, member_id)
+            self.owes(member_id, until_ms)
+
+    def owes(self, member_id: str, until_ms: float) -> None:
+        """The member was told to do something; to be told again gives it no more time."""
+        if member_id not in self._duties:
+            timer = self._duties[member_id] = DutyTimer(self._group, member_id)
             self._timers.set(timer, until_ms)
 
+    def is_done(self, member_id: str) -> None:
+        self._stop(self._duties.pop(member_id, None))
+
     def forget(self, member_id: str) -> None:
-        self._stop(self._revocations.pop(member_id, None))
+        self.is_done(member_id)
         self._stop(self.sessions.pop(member_id, None))
 
     def silent(self, now_ms: float) -> set[str]:

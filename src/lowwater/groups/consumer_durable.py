@@ -28,6 +28,7 @@ class DurableGroup:
         "_metrics",
         "assignor_votes",
         "behind",
+        "classic_count",
         "epoch",
         "instances",
         "members",
@@ -56,6 +57,8 @@ class DurableGroup:
         self.subscribers: Counter[str] = Counter()
         self.patterns: Counter[str] = Counter()
         self.assignor_votes: Counter[str] = Counter()
+        # Members that speak the classic protocol.
+        self.classic_count = 0
         # Members that are not yet stable in the target's epoch.
         self.behind: set[str] = set()
 
@@ -129,6 +132,8 @@ class DurableGroup:
             del self.instances[instance_id]
 
     def _count(self, metadata: MemberMetadata, by: int) -> None:
+        if metadata.classic is not None:
+            self.classic_count += by
         for name in metadata.topics:
             _add(self.subscribers, name, by)
         if metadata.pattern:

@@ -68,3 +68,9 @@ def encode_subscription(subscription: ConsumerProtocolSubscription, version: int
 
 def encode_assignment(assignment: ConsumerProtocolAssignment, version: int = VERSION_MAX) -> bytes:
     return _VERSION.pack(version) + encoder(ConsumerProtocolAssignment, version)(assignment)
+
+
+def version_of(data: bytes) -> int:
+    """The version in which these words were spoken, as far as it is known here."""
+    (version,) = _VERSION.unpack_from(data)
+    return min(max(int(version), 0), VERSION_MAX)

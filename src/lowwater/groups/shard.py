@@ -22,14 +22,16 @@ from lowwater.groups.commands import (
     Join,
 )
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.consumer import ConsumerGroup
+from lowwater.groups.consumer_migration import send_away, upgraded
+from lowwater.groups.consumer_mixed import MixedGroup
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_requests import check_heartbeat
 from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.offsets import CommittedOffsets, MayCommit
 from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
-from lowwater.groups.records import decode
+from lowwater.groups.record_schemas import GroupMetadataKey
+from lowwater.groups.records import decode, encode
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
 from lowwater.ports import Ids
@@ -48,8 +50,8 @@ from lowwater.wire.messages.offset_delete import (
 )
 from lowwater.wire.messages.sync_group import SyncGroupRequest
 
-Group: TypeAlias = ClassicGroup | ConsumerGroup
-G = TypeVar("G", ClassicGroup, ConsumerGroup)
+Group: TypeAlias = ClassicGroup | MixedGroup
+G = TypeVar("G", ClassicGroup, MixedGroup)
 Decide: TypeAlias = Callable[[Any, Token, Now, Outcome], None]
 
 OFFSET_KEYS = (0, 1)
@@ -131,6 +133,8 @@ class GroupShard:
         group = self.groups.get(group_id)
         if value is None:
             if isinstance(group, ClassicGroup):
+                # At a start: it was turned into a consumer group with its members.
+                self.metrics.total_members -= len(group.roster.members)
                 self._drop(group)
             return
         if not isinstance(group, ClassicGroup):
@@ -139,11 +143,11 @@ class GroupShard:
 
     def _replay_consumer(self, kind: int, key: Any, value: Any) -> None:
         group = self.groups.get(key.group_id)
-        if value is None and (not isinstance(group, ConsumerGroup) or kind == CONSUMER_GROUP_KEY):
-            if isinstance(group, ConsumerGroup):
+        if value is None and (not isinstance(group, MixedGroup) or kind == CONSUMER_GROUP_KEY):
+            if isinstance(group, MixedGroup):
                 self._drop(group)
             return
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, MixedGroup):
             group = self._add(self._new_consumer(key.group_id))
         group.replay(key, value)
 
@@ -182,8 +186,8 @@ class GroupShard:
     def _new_classic(self, group_id: str) -> ClassicGroup:
         return ClassicGroup(group_id, self.config, self._ids, self._timers, self.metrics)
 
-    def _new_consumer(self, group_id: str) -> ConsumerGroup:
-        return ConsumerGroup(group_id, self.config, self._ids, self._timers, self.metrics, self._topics, self._patterns)
+    def _new_consumer(self, group_id: str) -> MixedGroup:
+        return MixedGroup(group_id, self.config, self._ids, self._timers, self.metrics, self._topics, self._patterns)
 
     def _add(self, group: G) -> G:
         self.groups[group.group_id] = group
@@ -194,12 +198,12 @@ class GroupShard:
         del self.groups[group.group_id]
         self.metrics.active_groups = len(self.groups)
 
-    def _classic(self, group_id: str) -> ClassicGroup:
+    def _of_member(self, group_id: str) -> Group:
         """The group that a member speaks of."""
         if not group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
         group = self.groups.get(group_id)
-        if not isinstance(group, ClassicGroup):
+        if group is None:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no group {group_id!r}")
         return group
 
@@ -211,16 +215,35 @@ class GroupShard:
         known = self.groups.get(request.group_id)
         if known is None and request.member_id:
             raise ApiError(ErrorCode.UNKNOWN_MEMBER_ID, f"no group {request.group_id!r}")
-        if isinstance(known, ClassicGroup):
-            known.join(command, token, now, out)
-            return
-        if known is not None and not known.is_empty:
-            raise ApiError(
-                ErrorCode.INCONSISTENT_GROUP_PROTOCOL, f"{request.group_id!r} has members of a newer protocol"
-            )
-        self._join_anew(command, known, token, now, out)
+        if known is None or (isinstance(known, MixedGroup) and known.is_empty):
+            self._join_anew(command, known, token, now, out)
+        else:
+            self._ask_as_classic(known, command, token, now, out)
 
-    def _join_anew(self, command: Join, old: ConsumerGroup | None, token: Token, now: Now, out: Outcome) -> None:
+    def _ask_as_classic(self, group: Group, command: Any, token: Token, now: Now, out: Outcome) -> None:
+        """A request of the classic protocol to a group of either kind, which may have to change its kind for it."""
+        changed = self._downgraded(group, now, out) if isinstance(group, MixedGroup) else group
+        try:
+            _CLASSIC_REQUESTS[type(command)](changed, command, token, now, out)
+        except ApiError as refusal:
+            if changed is group:
+                raise
+            out.reply(token, refusal)
+
+    def _downgraded(self, group: MixedGroup, now: Now, out: Outcome) -> Group:
+        """A classic group again, if the last member that spoke the new protocol is gone."""
+        value = group.as_classic(now)
+        if value is None:
+            return group
+        group.forget(out)
+        group.retire()
+        out.records.append(encode(GroupMetadataKey(group=group.group_id), value))
+        classic = self._add(self._new_classic(group.group_id))
+        classic.replay_metadata(value)
+        classic.loaded(now, out)
+        return classic
+
+    def _join_anew(self, command: Join, old: MixedGroup | None, token: Token, now: Now, out: Outcome) -> None:
         """A new group, in place of one of the other protocol that has no members any more."""
         group = self._add(self._new_classic(command.request.group_id))
         try:
@@ -238,50 +261,64 @@ class GroupShard:
             self.metrics.active_groups = len(self.groups)
 
     def _sync(self, request: SyncGroupRequest, token: Token, now: Now, out: Outcome) -> None:
-        self._classic(request.group_id).sync(request, token, now, out)
+        self._ask_as_classic(self._of_member(request.group_id), request, token, now, out)
 
     def _heartbeat(self, request: HeartbeatRequest, token: Token, now: Now, out: Outcome) -> None:
-        self._classic(request.group_id).heartbeat(request, token, now, out)
+        group = self.groups.get(request.group_id)
+        if isinstance(group, ClassicGroup):
+            group.heartbeat(request, token, now, out)
+        else:
+            self._ask_as_classic(self._of_member(request.group_id), request, token, now, out)
 
     def _leave(self, request: LeaveGroupRequest, token: Token, now: Now, out: Outcome) -> None:
-        group = self.groups.get(request.group_id)
-        if request.group_id and not isinstance(group, ClassicGroup):
+        if request.group_id and request.group_id not in self.groups:
             out.reply(token, nobody_leaves(request))
             return
-        self._classic(request.group_id).leave(request, token, now, out)
+        self._ask_as_classic(self._of_member(request.group_id), request, token, now, out)
 
     # -- the consumer protocol
 
     def _consumer_heartbeat(self, command: ConsumerHeartbeat, token: Token, now: Now, out: Outcome) -> None:
         request = command.request
         known = self.groups.get(request.group_id)
-        if isinstance(known, ConsumerGroup):
+        if isinstance(known, MixedGroup):
             known.heartbeat(command, token, now, out)
             return
         check_heartbeat(command, self.config)
         if request.member_epoch != 0:
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no group {request.group_id!r}")
-        if known is not None and not known.is_empty:
-            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"{request.group_id!r} is not a consumer group")
         self._begin_consumer_group(command, known, token, now, out)
 
     def _begin_consumer_group(
         self, command: ConsumerHeartbeat, old: ClassicGroup | None, token: Token, now: Now, out: Outcome
     ) -> None:
+        """A new group, or a classic one with or without members that changes to the new protocol."""
+        group = self._new_consumer(command.request.group_id)
         if old is not None:
-            old.forget(out)
-        group = self._add(self._new_consumer(command.request.group_id))
+            self._upgrade(old, group, now, out)
+        self._add(group)
         try:
             group.heartbeat(command, token, now, out)
         except ApiError:
+            group.retire()
             self._put_back(group, old)
             out.records.clear()
             raise
+        if old is not None:
+            send_away(old, out)
+
+    def _upgrade(self, old: ClassicGroup, group: MixedGroup, now: Now, out: Outcome) -> None:
+        records = [] if old.is_empty else upgraded(old, self.config, self._topics, now)
+        if records is None:
+            raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"{old.group_id!r} cannot become a consumer group")
+        old.forget(out)
+        out.records += records
+        group.become(records, now, out)
 
     def _assignment_computed(self, command: AssignmentComputed, token: Token, now: Now, out: Outcome) -> None:
         """Nobody waits for this one."""
         group = self.groups.get(command.group_id)
-        if isinstance(group, ConsumerGroup):
+        if isinstance(group, MixedGroup):
             group.assignment_computed(command, now, out)
 
     # -- committed offsets
@@ -303,7 +340,7 @@ class GroupShard:
         epoch = request.generation_id_or_member_epoch
         if group is not None:
             may_commit = group.check_commit(request.member_id, request.group_instance_id, epoch, now)
-            if epoch >= 0 and not command.knows_consumer_groups and isinstance(group, ConsumerGroup):
+            if epoch >= 0 and not command.knows_consumer_groups and _speaks_new_protocol(group, request.member_id):
                 raise ApiError(ErrorCode.UNSUPPORTED_VERSION, "members of consumer groups commit with a newer version")
             return may_commit
         if epoch >= 0:
@@ -370,7 +407,7 @@ class GroupShard:
         group = self.groups.get(command.group_id)
         if not command.group_id:
             raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
-        if not isinstance(group, ConsumerGroup):
+        if not isinstance(group, MixedGroup):
             raise ApiError(ErrorCode.GROUP_ID_NOT_FOUND, f"no consumer group {command.group_id!r}")
         described: DescribedConsumerGroup = group.describe()
         out.reply(token, described)
@@ -389,6 +426,22 @@ class GroupShard:
             if (not states or group.state.lower() in states) and (not kinds or group.kind in kinds)
         ]
         out.reply(token, ListGroupsResponse(groups=listed))
+
+
+_CLASSIC_REQUESTS: dict[type, Callable[[Any, Any, Token, Now, Outcome], None]] = {
+    Join: lambda group, command, token, now, out: group.join(command, token, now, out),
+    SyncGroupRequest: lambda group, request, token, now, out: group.sync(request, token, now, out),
+    HeartbeatRequest: lambda group, request, token, now, out: _heartbeat(group)(request, token, now, out),
+    LeaveGroupRequest: lambda group, request, token, now, out: group.leave(request, token, now, out),
+}
+
+
+def _heartbeat(group: Group) -> Callable[[HeartbeatRequest, Token, Now, Outcome], None]:
+    return group.heartbeat_of_classic if isinstance(group, MixedGroup) else group.heartbeat
+
+
+def _speaks_new_protocol(group: Group, member_id: str) -> bool:
+    return isinstance(group, MixedGroup) and not group.speaks_classic(member_id)
 
 
 def _keeps_offsets(group: Group) -> bool:
