@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from tests.unit.broker.group_talk import (
     beat,
@@ -25,7 +27,12 @@ from lowwater.groups.shard import GroupShard
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
-from lowwater.wire.messages import ListGroupsRequest, MetadataRequest
+from lowwater.wire.messages import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    ListGroupsRequest,
+    MetadataRequest,
+)
 from lowwater.wire.records import read_records
 
 OFFSETS = "__consumer_offsets"
@@ -433,3 +440,46 @@ def test_a_list_of_groups_that_waits_when_the_disk_fills_is_refused_as_a_whole()
     broker.time.settle()
     assert committed(refused) == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert listed.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+# -- work for another process
+
+
+def consumer_beat(broker: VirtualBroker, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    joins = epoch == 0
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id="m",
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000 if joins else -1,
+        subscribed_topic_names=["many"] if joins else None,
+        topic_partitions=[] if joins else None,
+    )
+    asked = broker.send(request)
+    broker.time.turn()
+    broker.time.turn()
+    answer = asked.response
+    assert isinstance(answer, ConsumerGroupHeartbeatResponse)
+    assert answer.error_code == OK
+    return answer
+
+
+def test_a_large_assignment_is_made_elsewhere_while_others_are_served() -> None:
+    broker = VirtualBroker({**AT_ONCE, "log.flush.policy": "never"})
+    for name in ("many", "t"):
+        create(broker, name, 10_000 if name == "many" else 1)
+    commit(broker, "other", 2)
+    broker.broker.groups.config = replace(broker.broker.groups.config, assignments_inline_max=100)
+    delete(broker, OFFSETS)  # begins anew with the settings above
+    commit(broker, "other", 3)
+    broker.offload.held = True
+    joined = consumer_beat(broker, 0)
+    assert joined.assignment is not None
+    assert joined.assignment.topic_partitions == []
+    assert fetch(broker, "other") == 3
+    broker.offload.release()
+    broker.time.settle()
+    answer = consumer_beat(broker, joined.member_epoch)
+    assert answer.assignment is not None
+    [topic] = answer.assignment.topic_partitions
+    assert sorted(topic.partitions) == list(range(10_000))

@@ -1,6 +1,7 @@
 import pytest
 
 from lowwater.broker.pending import Pending, run
+from lowwater.errors import ApiError, ErrorCode
 
 
 def test_a_coroutine_that_never_waits_is_settled_at_once():
@@ -74,3 +75,62 @@ def test_abandoning_tells_whoever_would_settle_it_and_only_while_it_is_open():
     pending.resolve(1)
     pending.abandon()
     assert let_go == ["gone"]
+
+
+def refused() -> ApiError:
+    return ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "not now")
+
+
+def test_an_answer_can_be_changed_before_it_is_there() -> None:
+    pending: Pending[int] = Pending()
+    doubled = pending.map(lambda value: 2 * value)
+    pending.resolve(4)
+    assert doubled.result() == 8
+
+
+def test_what_a_change_raises_is_the_failure_of_the_changed_answer() -> None:
+    pending: Pending[int] = Pending()
+    broken = pending.map(lambda value: value // 0)
+    pending.resolve(4)
+    with pytest.raises(ZeroDivisionError):
+        broken.result()
+    assert pending.result() == 4
+
+
+def test_a_refusal_can_become_an_answer_and_any_other_failure_stays_one() -> None:
+    pending: Pending[object] = Pending()
+    recovered = pending.recover(lambda error: error.code)
+    pending.fail(refused())
+    assert recovered.result() == ErrorCode.COORDINATOR_NOT_AVAILABLE
+    pending = Pending()
+    recovered = pending.recover(lambda error: error.code)
+    pending.fail(ValueError("a bug"))
+    with pytest.raises(ValueError, match="a bug"):
+        recovered.result()
+
+
+def test_answers_that_are_all_there_are_gathered_at_once() -> None:
+    assert Pending.gather([1, 2], sum) == 3
+    assert Pending.gather([], sum) == 0
+
+
+def test_gathered_answers_come_when_the_last_one_does_in_the_order_asked() -> None:
+    first: Pending[int] = Pending()
+    last: Pending[int] = Pending()
+    together = Pending.gather([first, 2, last], list)
+    assert isinstance(together, Pending)
+    last.resolve(3)
+    assert not together.done
+    first.resolve(1)
+    assert together.result() == [1, 2, 3]
+
+
+def test_one_failure_is_the_failure_of_all_that_is_gathered() -> None:
+    first: Pending[int] = Pending()
+    last: Pending[int] = Pending()
+    together = Pending.gather([first, last], list)
+    assert isinstance(together, Pending)
+    first.fail(refused())
+    last.resolve(1)
+    with pytest.raises(ApiError):
+        together.result()
