@@ -4,7 +4,6 @@ and back when the last of those has gone.
 
 from __future__ import annotations
 
-from lowwater.errors import ErrorCode
 from lowwater.groups.classic import PREPARING, ClassicGroup
 from lowwater.groups.classic_members import Member as ClassicMember
 from lowwater.groups.config import GroupConfig
@@ -18,7 +17,7 @@ from lowwater.groups.consumer_members import (
 )
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from lowwater.groups.consumer_reconciliation import CurrentAssignment, Held
-from lowwater.groups.outcome import GroupRecord, Now, Outcome
+from lowwater.groups.outcome import GroupRecord, Now
 from lowwater.groups.record_schemas import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -113,13 +112,6 @@ def _consumer_records(group_id: str, epoch: int, members: list[Member], now: Now
     records.append(encode(ConsumerGroupTargetAssignmentMetadataKey(group_id=group_id), made))
     records += [current_record(group_id, member.member_id, member.current) for member in members]
     return records
-
-
-def send_away(group: ClassicGroup, out: Outcome) -> None:
-    """Those who wait in the classic group join again, and find the consumer group in its place."""
-    for member in list(group.roster.members.values()):
-        group.remove(member, ErrorCode.REBALANCE_IN_PROGRESS, out, told_id=member.member_id)
-    group.die()
 
 
 # -- consumer to classic

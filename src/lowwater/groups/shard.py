@@ -22,7 +22,7 @@ from lowwater.groups.commands import (
     Join,
 )
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.consumer_migration import send_away, upgraded
+from lowwater.groups.consumer_migration import upgraded
 from lowwater.groups.consumer_mixed import MixedGroup
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_requests import check_heartbeat
@@ -305,7 +305,7 @@ class GroupShard:
             out.records.clear()
             raise
         if old is not None:
-            send_away(old, out)
+            old.send_away(out)
 
     def _upgrade(self, old: ClassicGroup, group: MixedGroup, now: Now, out: Outcome) -> None:
         records = [] if old.is_empty else upgraded(old, self.config, self._topics, now)
