@@ -216,10 +216,11 @@ class ClassicMember(SimClient):
 
     def leave(self) -> None:
         """Close as a client does: a dynamic member says so, a static one stays until its session ends."""
-        identity = MemberIdentity(member_id=self.member_id, group_instance_id=self.instance_id)
         if self.member_id and self.instance_id is None:
-            request = LeaveGroupRequest(group_id=self.group, member_id=self.member_id, members=[identity])
-            self.post(request, self.habits.leave_version)
+            version = self.habits.leave_version
+            many = [MemberIdentity(member_id=self.member_id)] if version >= 3 else []
+            one = self.member_id if version < 3 else ""
+            self.post(LeaveGroupRequest(group_id=self.group, member_id=one, members=many), version)
         self.die()
 
     def subscribe(self, topics: set[str]) -> None:

@@ -20,12 +20,14 @@ def kind_of(group: str) -> str:
 
 
 class Judge:
-    def __init__(self, consumer_session_ms: int) -> None:
+    """`slack_ms`: how long after a decision its answer may leave, where the moment of the decision is not known."""
+
+    def __init__(self, consumer_session_ms: int, slack_ms: float = 1) -> None:
         self.problems: list[str] = []
         self.now_ms = 0.0
         self.commits = CommitJudge(self.report)
-        self.classic = ClassicJudge(self.report)
-        self.consumer = ConsumerJudge(self.report, consumer_session_ms)
+        self.classic = ClassicJudge(self.report, slack_ms)
+        self.consumer = ConsumerJudge(self.report, consumer_session_ms, slack_ms)
         self._open: dict[Exchange, None] = {}
         self._delivered = 0
         self.answered = 0

@@ -18,7 +18,6 @@ from lowwater.wire.messages.leave_group import LeaveGroupRequest
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest
 from lowwater.wire.messages.sync_group import SyncGroupRequest
 
-SLACK_MS = 1
 # Of one record's way to the disk, and of the last timer.
 ANSWER_SLACK_MS = 12_000
 
@@ -67,8 +66,9 @@ class ClassicStory:
 class ClassicJudge:
     """`report(text)` is called for every violation."""
 
-    def __init__(self, report: Callable[[str], None]) -> None:
+    def __init__(self, report: Callable[[str], None], slack_ms: float) -> None:
         self._report = report
+        self._slack_ms = slack_ms
         self.stories: dict[str, ClassicStory] = {}
         self._waiting: dict[Exchange, tuple[float, float]] = {}  # delivered, and the longest it may wait
         self._stale: dict[Exchange, int] = {}  # the generation that was known when it was delivered
@@ -168,7 +168,7 @@ class ClassicJudge:
         if offer is None or exchange.request.member_id in story.members:
             return
         since_ms, session_ms = offer
-        if exchange.delivered_ms - since_ms > session_ms + SLACK_MS:
+        if exchange.delivered_ms - since_ms > session_ms + self._slack_ms:
             self._report(f"{exchange} joined with an id offered {exchange.delivered_ms - since_ms:.0f} ms before")
 
     def _check_generation(self, exchange: Exchange, story: ClassicStory, known: int) -> None:
@@ -285,7 +285,7 @@ class ClassicJudge:
         if instance is not None and told.gone == "replaced":
             self._report(f"{exchange}: {request.member_id} was taken after another one got its instance {instance}")
         late_ms = exchange.delivered_ms - max(told.touched_ms, told.perhaps_ms) - told.session_timeout_ms
-        if late_ms > SLACK_MS and not told.parked and not isinstance(request, SyncGroupRequest):
+        if late_ms > self._slack_ms and not told.parked and not isinstance(request, SyncGroupRequest):
             self._report(f"{exchange}: {request.member_id} was taken {late_ms:.0f} ms after its session had ended")
         told.perhaps_ms = max(told.perhaps_ms, exchange.delivered_ms)
         if code == ErrorCode.NONE or isinstance(request, HeartbeatRequest):
@@ -298,13 +298,19 @@ class ClassicJudge:
         if told is None or not member_id:
             return
         evicted = told.instance_id is not None and story.evicted.get(told.instance_id, -1.0) >= told.joined_ms
-        if not (told.gone or told.was_refused or evicted or _may_be_out(story, told, now_ms)):
+        if not (told.gone or told.was_refused or evicted or self._may_be_out(story, told, now_ms)):
             silent_ms, away_ms = exchange.delivered_ms - told.touched_ms, now_ms - told.settled_ms
             self._report(
                 f"{exchange}: {member_id} of {exchange.request.group_id} is unknown, {silent_ms:.0f} ms after its last "
                 f"sign of life and {away_ms:.0f} ms after it was settled"
             )
         told.was_refused = True
+
+    def _may_be_out(self, story: ClassicStory, told: Told, now_ms: float) -> bool:
+        """Its session may have ended, or a rebalance may have gone on without it."""
+        rebalance_ms = min(one.rebalance_timeout_ms for one in story.members.values())
+        asleep = now_ms - told.touched_ms >= told.session_timeout_ms - self._slack_ms
+        return asleep or now_ms - told.settled_ms >= rebalance_ms - self._slack_ms
 
     # -- the broker starts again
 
@@ -318,7 +324,7 @@ class ClassicJudge:
                 told.parked = 0
                 # Who was put out since the last generation is in the log still, and so a member again.
                 told.was_refused = False
-                if _may_be_out(story, told, now_ms):
+                if self._may_be_out(story, told, now_ms):
                     told.gone = told.gone or "it was out before the crash"
 
     def reloaded(self, now_ms: float) -> None:
@@ -329,13 +335,6 @@ class ClassicJudge:
 
     def overdue(self, now_ms: float) -> list[Exchange]:
         return [one for one, (since, longest) in self._waiting.items() if now_ms - since > longest + ANSWER_SLACK_MS]
-
-
-def _may_be_out(story: ClassicStory, told: Told, now_ms: float) -> bool:
-    """Its session may have ended, or a rebalance may have gone on without it."""
-    rebalance_ms = min(one.rebalance_timeout_ms for one in story.members.values())
-    asleep = now_ms - told.touched_ms >= told.session_timeout_ms - SLACK_MS
-    return asleep or now_ms - told.settled_ms >= rebalance_ms - SLACK_MS
 
 
 def _commit_code(exchange: Exchange) -> int:

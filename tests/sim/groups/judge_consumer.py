@@ -13,7 +13,6 @@ from tests.sim.groups.network import Exchange
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 
-SLACK_MS = 1
 _CLUELESS = -1
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 
@@ -46,8 +45,9 @@ class ConsumerStory:
 
 
 class ConsumerJudge:
-    def __init__(self, report: Callable[[str], None], session_timeout_ms: int) -> None:
+    def __init__(self, report: Callable[[str], None], session_timeout_ms: int, slack_ms: float) -> None:
         self._report = report
+        self._slack_ms = slack_ms
         self._session_ms = session_timeout_ms
         self._stories: dict[str, ConsumerStory] = {}
         self._known: dict[Exchange, int] = {}  # the epoch its member was last told when the request was delivered
@@ -166,11 +166,11 @@ class ConsumerJudge:
 
     def _check_in_time(self, exchange: Exchange, told: Told) -> None:
         late_ms = exchange.delivered_ms - told.touched_ms - self._session_ms
-        if late_ms > SLACK_MS:
+        if late_ms > self._slack_ms:
             self._report(f"{exchange}: {told.member_id} was taken {late_ms:.0f} ms after its session had ended")
         keeps = _held(exchange.request.topic_partitions or []) - told.assignment
         late_ms = exchange.delivered_ms - told.changed_ms - REBALANCE_TIMEOUT_MS
-        if keeps and told.holds - told.assignment and late_ms > SLACK_MS and not told.is_impersonated:
+        if keeps and told.holds - told.assignment and late_ms > self._slack_ms and not told.is_impersonated:
             self._report(f"{exchange}: {told.member_id} was taken {late_ms:.0f} ms after it had to give up partitions")
 
     @staticmethod
@@ -205,12 +205,12 @@ class ConsumerJudge:
         told.holds |= given
 
     def _is_asleep(self, told: Told, now_ms: float) -> bool:
-        return now_ms - told.touched_ms >= self._session_ms - SLACK_MS
+        return now_ms - told.touched_ms >= self._session_ms - self._slack_ms
 
     def _is_excused(self, told: Told, now_ms: float) -> bool:
         """The group may have removed it, or may do so any moment."""
         must_give_up = bool(told.holds - told.assignment)
-        took_too_long = must_give_up and now_ms - told.changed_ms >= REBALANCE_TIMEOUT_MS - SLACK_MS
+        took_too_long = must_give_up and now_ms - told.changed_ms >= REBALANCE_TIMEOUT_MS - self._slack_ms
         return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
 
     def crashed(self, now_ms: float) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tests.sim.groups.classic_member import ClassicMember, Habits
 from tests.sim.groups.client import SimClient, TopicFacts
@@ -64,11 +65,7 @@ class World:
     ) -> None:
         self.draw = random.Random(seed)
         self.report = Report(seed)
-        self.judge = Judge(CONSUMER_SESSION_MS)
-        self._topics = SimTopics()
-        for name in TOPICS:
-            self._topics.create(name, self.draw.randint(1, 4))
-        self.node = ShardNode(self._config(), SimClock(), self._topics, self.judge, self.draw)
+        self._make_node()
         self.events = self.node.events = Events(self.node)
         self.network = self.node.network = Network(self.events, self.draw)
         self.network.deliver = self.node.deliver
@@ -79,6 +76,13 @@ class World:
         self.judge.commits.simple_groups = frozenset([SIMPLE])
         self.judge.commits.wall_low_ms = self.node.clock.wall_ms
         self._people()
+
+    def _make_node(self) -> None:
+        self.judge = Judge(CONSUMER_SESSION_MS)
+        self._topics = SimTopics()
+        for name in TOPICS:
+            self._topics.create(name, self.draw.randint(1, 4))
+        self.node: Any = ShardNode(self._config(), SimClock(), self._topics, self.judge, self.draw)
 
     def _config(self) -> GroupConfig:
         return GroupConfig(
@@ -141,8 +145,8 @@ class World:
     # -- a run
 
     def run(self) -> Report:
+        self._begin()
         self.node.on_append = self._appended
-        self.node.start()
         for client in [*self.members, *self.onlookers]:
             self.events.after(self.draw.random() * 4_000, client.start)
         self.node.expire_regularly()
@@ -154,6 +158,9 @@ class World:
         self.events.run_until(FAULTS_MS)
         self.heal()
         return self._finish()
+
+    def _begin(self) -> None:
+        self.node.start()
 
     def _finish(self) -> Report:
         report = self.report
