@@ -27,6 +27,7 @@ class LoggedGroup:
 
     __slots__ = (
         "_logged_type",
+        "_replayed_ahead",
         "_unreplayed",
         "config",
         "generation",
@@ -54,6 +55,7 @@ class LoggedGroup:
         # When this was logged, by the wall clock.
         self.since_ms: int | None = None
         self._unreplayed = 0
+        self._replayed_ahead = 0
 
     @property
     def protocol_type(self) -> str:
@@ -89,6 +91,9 @@ class LoggedGroup:
 
     def replay_metadata(self, value: GroupMetadataValue) -> None:
         """Take over what the log tells, live and at a start."""
+        if self._replayed_ahead:
+            self._replayed_ahead -= 1
+            return
         self._unreplayed = max(0, self._unreplayed - 1)
         self.generation = value.generation
         self._logged_type = value.protocol_type

@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from lowwater.errors import ErrorCode
+from lowwater.groups import records
 from lowwater.groups.classic_history import RebalanceHistory
 from lowwater.groups.classic_logged import NO_ASSIGNMENTS, LoggedGroup, join_refusal
 from lowwater.groups.classic_members import HandedOutId, Member
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.outcome import Now, Outcome, Token
+from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue
 from lowwater.groups.timers import Timer, Timers
 from lowwater.ports import Ids
 from lowwater.wire.messages.sync_group import SyncGroupResponse
@@ -237,6 +239,16 @@ class RebalancingGroup(LoggedGroup):
             self.prepare("the broker stopped during a rebalance", now, out)
         elif len(members) > self.config.group_size_max:
             self.prepare(f"{len(members)} members are more than the {self.config.group_size_max} allowed", now, out)
+
+    def take_over(self, value: GroupMetadataValue, now: Now, out: Outcome) -> None:
+        """Go on as `value` tells, with what was a group of the other protocol; that is logged with this decision.
+
+        The request that brought this about finds the group as it is to be; the replay of `value` adds nothing to it.
+        """
+        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), value))
+        self.replay_metadata(value)
+        self._replayed_ahead += 1
+        self.loaded(now, out)
 
     def send_away(self, out: Outcome) -> None:
         """The group goes over to the other protocol: whoever waits asks again and finds its place there."""

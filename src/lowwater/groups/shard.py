@@ -30,8 +30,7 @@ from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.offsets import CommittedOffsets, MayCommit
 from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
-from lowwater.groups.record_schemas import GroupMetadataKey
-from lowwater.groups.records import decode, encode
+from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
 from lowwater.ports import Ids
@@ -237,10 +236,8 @@ class GroupShard:
             return group
         group.forget(out)
         group.retire()
-        out.records.append(encode(GroupMetadataKey(group=group.group_id), value))
         classic = self._add(self._new_classic(group.group_id))
-        classic.replay_metadata(value)
-        classic.loaded(now, out)
+        classic.take_over(value, now, out)
         return classic
 
     def _join_anew(self, command: Join, old: MixedGroup | None, token: Token, now: Now, out: Outcome) -> None:

@@ -519,3 +519,26 @@ def test_from_classic_to_new_and_back_no_generation_is_used_twice(world):
         world.sync(a, generation, {a: [0, 1], b: [2, 3]})
         world.sync(b, generation)
     assert seen == sorted(set(seen))
+
+
+@pytest.mark.parametrize("instance_id", [None, "s"])
+def test_a_new_member_may_be_the_one_that_makes_it_a_classic_group_again(world, instance_id):
+    a, b = world.classic_pair()
+    world.beat("n", 0)
+    world.beat("n", -1)
+    new = world.join(instance_id=instance_id)
+    world.join(a)
+    world.join(b)
+    answer = world.answers[new]
+    assert (world.group.kind, code_of(answer)) == ("classic", OK)
+    assert list(world.group.roster.members) == [a, b, answer.member_id]
+
+
+def test_a_member_that_leaves_may_be_the_one_that_makes_it_a_classic_group_again(world):
+    a, b = world.classic_pair()
+    world.beat("n", 0)
+    world.beat("n", -1)
+    assert world.leave(MemberIdentity(member_id=a)) == [OK]
+    assert (world.group.kind, list(world.group.roster.members)) == ("classic", [b])
+    joined = world.answers[world.join(b)]
+    assert (joined.leader, [member.member_id for member in joined.members]) == (b, [b])
