@@ -209,8 +209,12 @@ class Run:
         """Half of the restarts are kills; whoever waits for an answer is never told."""
         self.broker.offload.release()
         if self.faulty.struck and self.faulty.fault.kind in FINAL_FAULTS:
-            self.ended = True
-            return
+            if self.faulty.fault.lasting and self.faulty.fault.kind is FaultKind.EIO:
+                # Not even a name could be left behind. On a real machine such a file system has to be mounted anew,
+                # and then no page is left of which it is not known whether it is on disk.
+                self.ended = True
+                return
+            self.faulty.heal()
         try:
             if self.draw.random() < 0.5:
                 self.broker.stop()

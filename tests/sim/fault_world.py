@@ -124,6 +124,8 @@ def _run_one(script: str, fault: Fault, report: FaultReport) -> bool:
         if fault.kind not in PASSING and stopped:
             _refuses_everything(world)
         _judge_end(world)
+        if stopped:
+            _goes_on_after_a_restart(world)
     except Exception as error:
         report.violations.append(f"{script}: {fault} {world.faulty.struck[:2]}: {type(error).__name__}: {error}")
     return True
@@ -137,6 +139,19 @@ def _refuses_everything(world: FaultWorld) -> None:
         with pytest.raises(StorageError) as refusal:
             log.append(memoryview(encode([(world.clock.now_ms(), b"k", b"v")])), world.clock.now_ms())
         assert not refusal.value.retriable, "a log that is down promises to come back"
+
+
+def _goes_on_after_a_restart(world: FaultWorld) -> None:
+    """The disk is well again and so is the next process on this boot: what it acks is as good as ever.
+
+    Pages of a failed sync count as written and are on no disk; only what is written again can be made durable.
+    """
+    world.faulty.heal()
+    world.start()
+    for ledger in world.living():
+        world.append(ledger, keys=[b"after"], flush=True)
+        world.append(ledger, keys=[b"after that"], size=700)
+    _judge_end(world)
 
 
 def _judge_end(world: FaultWorld) -> None:

@@ -31,8 +31,8 @@ class MetadataLog:
         self.failed: str | None = None
 
     @classmethod
-    def open(cls, disk: Disk, data_dir: str) -> tuple[MetadataLog, list[Record]]:
-        """The log, created if missing, and every record in it."""
+    def open(cls, disk: Disk, data_dir: str, *, was_clean: bool = True) -> tuple[MetadataLog, list[Record]]:
+        """The log, created if missing, and every record in it: durable, also if the last stop was not clean."""
         path = f"{data_dir}/{DIRECTORY}"
         disk.mkdir(path)
         journal, payloads = Journal.open(disk, f"{path}/{FILE}")
@@ -43,6 +43,9 @@ class MetadataLog:
                 "the metadata log was damaged: topics or settings may be missing. No topic's data is deleted for that."
             )
             journal.rewrite(payloads)
+        elif payloads and not was_clean:
+            # A record whose sync failed reads well, and is on no disk: it must not be lost after it was acted upon.
+            journal.rewrite_if_room(payloads)
         return cls(disk, data_dir, journal, len(payloads)), [decode(payload) for payload in payloads]
 
     def commit(self, records: Sequence[Record]) -> None:

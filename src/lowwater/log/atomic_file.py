@@ -40,6 +40,15 @@ def replace_file(disk: Disk, path: str, data: Buffer, *, durable: bool = True) -
         disk.sync_dir(path.rpartition("/")[0])
 
 
+def sync_path(disk: Disk, path: str) -> None:
+    """Make the content of a file durable that is not open here."""
+    file = disk.open(path)
+    try:
+        file.sync()
+    finally:
+        file.close()
+
+
 def sealed(kind: bytes, data: bytes) -> bytes:
     """`data` with a checksum in front that tells whole files from damaged ones."""
     return _SEAL.pack(kind, crc32c(data)) + data

@@ -52,8 +52,13 @@ class Availability:
         try:
             action()
         except (OSError, StorageError) as error:
-            may_pass = is_disk_full(error) if isinstance(error, OSError) else error.retriable
-            self.go_offline(f"{what}: {error}")
-            self._retry = (lambda: self.attempt(what, action)) if may_pass else None
+            why = f"{what}: {error}"
+            if not (is_disk_full(error) if isinstance(error, OSError) else error.retriable):
+                self.go_offline(why)
+                return
+            if why != self.offline:
+                logger.error("%s cannot be used before there is room: %s", self.topic_partition, why)
+            self.offline = why
+            self._retry = lambda: self.attempt(what, action)
         else:
             self._retry = self.offline = None

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from lowwater.errors import StorageError, WireError
-from lowwater.log.atomic_file import is_disk_full
+from lowwater.log.atomic_file import is_disk_full, sync_path
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.cleaning import Cleaner, Rules, key_of
 from lowwater.log.compaction_swap import Group, Manifest, clear_manifest, output_stem, undo, write_manifest
@@ -47,6 +47,7 @@ class CompactionPlan:
     rules: Rules
     segment_bytes: int
     index_interval_bytes: int
+    marks_path: str  # where it stands that this log is compacted
     keys_max: int = KEYS_MAX
 
 
@@ -78,6 +79,7 @@ def execute(plan: CompactionPlan) -> CompactionResult:
         compacted = tuple(_compact(plan, cleaner, group) for group in _groups(plan, sources))
         groups = tuple(Group(one.sources, one.base_offset, one.facts is not None) for one in compacted)
         manifest = Manifest(plan.name, groups)
+        sync_path(plan.disk, plan.marks_path)
         write_manifest(plan.disk, plan.directory, manifest)
     except (OSError, StorageError, WireError, DamagedBatchError) as error:
         undo(plan.disk, plan.directory)

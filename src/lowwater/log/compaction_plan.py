@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from lowwater.log.partition_log import PartitionLog
 
 
-def plan(log: PartitionLog, disk: Disk, name: str, now_ms: int) -> CompactionPlan | None:
+def plan(log: PartitionLog, disk: Disk, name: str, marks_path: str, now_ms: int) -> CompactionPlan | None:
     """All sealed, durable segments that are old enough, if enough of their bytes are new since the last compaction."""
     segments = _cleanable(log, now_ms)
     dirty_from = max(log.clean_until, log.log_start)
@@ -32,6 +32,7 @@ def plan(log: PartitionLog, disk: Disk, name: str, now_ms: int) -> CompactionPla
         Rules(now_ms, log.config.delete_retention_ms, _batches_to_keep(log)),
         log.config.segment_bytes,
         log.config.index_interval_bytes,
+        marks_path,
     )
 
 

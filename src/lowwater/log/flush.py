@@ -5,6 +5,8 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Sequence
 
+from lowwater.log.atomic_file import sync_path
+from lowwater.log.doubt import Doubt
 from lowwater.log.files import OpenFile
 from lowwater.log.segment import Segment
 from lowwater.ports import Disk, File
@@ -16,10 +18,11 @@ SHARED_FROM = 16
 class FlushTicket:
     """Segments and directories which, once synced, make a log durable below `end`."""
 
-    __slots__ = ("_files", "_paths", "_pinned", "directories", "end", "root", "segments")
+    __slots__ = ("_files", "_paths", "_pinned", "directories", "doubt", "end", "root", "segments")
 
-    def __init__(self, end: int, root: str, segments: list[Segment], directories: list[str]) -> None:
+    def __init__(self, end: int, root: str, segments: list[Segment], directories: list[str], doubt: Doubt) -> None:
         self.end = end
+        self.doubt = doubt
         self.root = root
         self.segments = segments
         self.directories = directories
@@ -44,7 +47,7 @@ class FlushTicket:
         disk.sync_files(self._files)
         for path in self._paths:
             with contextlib.suppress(FileNotFoundError):  # deleted meanwhile, on purpose
-                _sync_path(disk, path)
+                sync_path(disk, path)
         for directory in self.directories:
             disk.sync_dir(directory)
 
@@ -77,7 +80,7 @@ class Unflushed:
         """Their files are gone."""
         self._segments = [one for one in self._segments if one not in segments]
 
-    def begin(self, end: int, directories: list[str]) -> FlushTicket:
+    def begin(self, end: int, directories: list[str], doubt: Doubt) -> FlushTicket:
         """A ticket for everything below `end`; `directories` from the log's own to the one all logs are in.
 
         Whoever finishes first must have synced all of it, so it also takes what other tickets are still syncing.
@@ -87,7 +90,7 @@ class Unflushed:
         for running in self._tickets:
             segments.update(dict.fromkeys(running.segments))
             names.update(dict.fromkeys(running.directories))
-        ticket = FlushTicket(end, directories[-1], list(segments), list(names))
+        ticket = FlushTicket(end, directories[-1], list(segments), list(names), doubt)
         self._segments.clear()
         self._has_new_names = False
         self._tickets.append(ticket)
@@ -105,6 +108,7 @@ def run_tickets(disk: Disk, tickets: list[FlushTicket]) -> list[BaseException | 
             if disk.sync_all(tickets[0].root):
                 return [None] * len(tickets)
         except OSError as error:
+            tickets[0].doubt.note()
             return [error] * len(tickets)
     return [_error_of(disk, ticket) for ticket in tickets]
 
@@ -113,13 +117,7 @@ def _error_of(disk: Disk, ticket: FlushTicket) -> BaseException | None:
     try:
         ticket.run(disk)
     except OSError as error:
+        # Here and now: this process may be dead before its event loop hears of it.
+        ticket.doubt.note()
         return error
     return None
-
-
-def _sync_path(disk: Disk, path: str) -> None:
-    file = disk.open(path)
-    try:
-        file.sync()
-    finally:
-        file.close()

@@ -94,6 +94,17 @@ class Journal:
         self._names_durable = True
         self.size = len(data)
 
+    def rewrite_if_room(self, payloads: Iterable[bytes]) -> bool:
+        """The same at a start, when what was read may be in memory only. A full disk must not prevent the start."""
+        try:
+            self.rewrite(payloads)
+        except (OSError, StorageError) as error:
+            if not (error.retriable if isinstance(error, StorageError) else is_disk_full(error)):
+                raise
+            logger.warning("%s stays as it is, there is no room to write it anew: %s", self.path, error)
+            return False
+        return True
+
     def close(self) -> None:
         self._file.close()
 

@@ -5,6 +5,7 @@
 - Log starts: records below are deleted, also when their files come back after a power cut.
 - Resume points: where a log goes on that lost durable records.
 - Gaps: where a log did go on, with offsets left out on purpose. Any other gap is a loss.
+- Compacted ends: what lies below was durable when compaction was about to leave gaps in it.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ CEILING_DEFAULT = 65_536
 CEILING_STEP_MAX = 1 << 24
 REWRITE_FROM = 256 * 1024
 
-_BOOT, _CEILING, _LOG_START, _RESUME, _GAP = b"B", b"C", b"S", b"R", b"G"
+_BOOT, _CEILING, _LOG_START, _RESUME, _GAP, _COMPACTED = b"B", b"C", b"S", b"R", b"G", b"K"
 _BOOT_RECORD = struct.Struct(">cII")
 _MARK_RECORD = struct.Struct(">c16siq")
 
@@ -61,7 +62,7 @@ class Marks:
 
     def __init__(self, journal: Journal, records: Iterable[bytes]) -> None:
         self._journal = journal
-        self._marks: dict[bytes, dict[LogKey, int]] = {_CEILING: {}, _LOG_START: {}, _RESUME: {}}
+        self._marks: dict[bytes, dict[LogKey, int]] = {_CEILING: {}, _LOG_START: {}, _RESUME: {}, _COMPACTED: {}}
         self._gaps: dict[LogKey, set[int]] = {}
         self.boot_count = 0
         self.power_cut_boot = 0
@@ -103,8 +104,8 @@ class Marks:
             self.power_cut_boot = self.boot_count
         self._last_boot_id = boot_id
         record = _BOOT_RECORD.pack(_BOOT, self.boot_count, self.power_cut_boot) + boot_id.encode()
-        if self._journal.size > REWRITE_FROM or self._journal.damage:
-            self._journal.rewrite([record, *self._mark_records()])
+        is_fine = was_clean and self._journal.size <= REWRITE_FROM and not self._journal.damage
+        if not is_fine and self._journal.rewrite_if_room([record, *self._mark_records()]):
             return
         self._journal.append([record])
         self._journal.sync()
@@ -160,6 +161,24 @@ class Marks:
         """Durable on return; StorageError when it fails, and then nothing may be deleted."""
         if offset > self.log_start_of(key):
             self._raise(_LOG_START, key, offset)
+
+    @property
+    def is_failed(self) -> bool:
+        """Whether a sync failed: what was written is in doubt."""
+        return self._journal.failure is not None
+
+    @property
+    def path(self) -> str:
+        return self._journal.path
+
+    def compacted_of(self, key: LogKey) -> int:
+        return self._marks[_COMPACTED].get(key, 0)
+
+    def write_compacted(self, key: LogKey, offset: int) -> None:
+        """Compaction will leave gaps below `offset`; whoever does that syncs `path` before."""
+        if offset > self.compacted_of(key):
+            self._journal.append([_MARK_RECORD.pack(_COMPACTED, *key, offset)])
+            self._note(_COMPACTED, key, offset)
 
     def resume_of(self, key: LogKey) -> int:
         return self._marks[_RESUME].get(key, 0)

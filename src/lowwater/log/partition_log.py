@@ -100,6 +100,10 @@ class PartitionLog(Availability):
         self._entry: tuple[tuple[int, ...], bytes] | None = None
         self.set_ceiling(shared.marks.ceiling_of(key))
 
+    def go_offline(self, why: str) -> StorageError:
+        self._shared.doubt.note()
+        return super().go_offline(why)
+
     # -- opening
 
     def open_with(self, state: LogState) -> None:
@@ -437,10 +441,14 @@ class PartitionLog(Availability):
         """What to compact, for `compaction.execute` in a worker; None when there is too little to do."""
         if self.failure() is not None or self._compacting or not self.config.compact:
             return None
-        name = f"{self._shared.marks.boot_count}-{self._compactions}"
-        plan = compaction_plan.plan(self, self._shared.disk, name, now_ms)
-        self._compacting = plan is not None
-        self._compactions += plan is not None
+        marks = self._shared.marks
+        name = f"{marks.boot_count}-{self._compactions}"
+        plan = compaction_plan.plan(self, self._shared.disk, name, marks.path, now_ms)
+        if plan is None:
+            return None
+        self._secure(lambda marks: marks.write_compacted(self.key, plan.segments[-1].next_offset))
+        self._compacting = True
+        self._compactions += 1
         return plan
 
     def finish_compaction(self, result: CompactionResult) -> None:

@@ -8,6 +8,7 @@ good batches in it.
 from __future__ import annotations
 
 import contextlib
+import errno
 import logging
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -31,6 +32,7 @@ from lowwater.wire.records import CRC_START, BatchHeader
 logger = logging.getLogger(__name__)
 
 STEM_LENGTH = 20
+COPY_STEP = 4 * 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +44,6 @@ class Situation:
     directory: str
     entry: LogEntry  # the last checkpoint's; an empty one when there is none
     leader_epoch: int
-    is_compacted: bool
     interval: int
     now_ms: int
 
@@ -69,6 +70,8 @@ class Recovery:
         self._epochs = LeaderEpochs(situation.entry.epochs)
         self._known = {one.base_offset: one for one in situation.entry.segments}
         self._epoch_starts = {start for _, start in situation.entry.epochs}
+        # Compaction may have left gaps below. All of that was durable before it did.
+        self._compacted = max(shared.marks.compacted_of(situation.key), situation.entry.clean_until)
         log_start = max(shared.marks.log_start_of(situation.key), situation.entry.log_start)
         self._state = LogState(log_start=log_start)
         self._end: int | None = None
@@ -90,6 +93,8 @@ class Recovery:
                 self._set_aside(rest)
                 break
         self._settle_ends()
+        if self._shared.doubt.found:
+            self._write_again()
         self._state.producers = self._producers(snapshot_offsets(names))
         if self._names_changed:
             self._disk.sync_dir(self._directory)
@@ -163,26 +168,23 @@ class Recovery:
             self._expect(offset)
             return
         if offset > expected:
-            self._check_gap(position, header, expected, following)
+            self._check_gap(position, header, expected)
             logger.warning("%s: no records from %d to %d", self._situation.topic_partition, expected, offset)
             self._gap = expected if self._gap is None else self._gap
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
 
-    def _check_gap(self, position: int, header: BatchHeader, expected: int, following: int | None) -> None:
-        """Of a compacted log only the last segment is sure to have none."""
-        offset, is_compacted = header.base_offset, self._situation.is_compacted
-        if is_compacted and following is not None:
-            return
+    def _check_gap(self, position: int, header: BatchHeader, expected: int) -> None:
+        offset = header.base_offset
         begins_epoch = header.leader_epoch != self._last_epoch
         on_purpose = self._marks.is_gap(self._situation.key, offset) or offset in self._epoch_starts
-        if not begins_epoch or not (on_purpose or is_compacted):
+        if offset > self._compacted and not (begins_epoch and on_purpose):
             raise DamagedBatchError(position, f"offset {offset} where {expected} is expected")
 
     def _expect(self, offset: int) -> None:
         """Durable batches follow from `offset` on: what lies between the end so far and there must be a known gap."""
         expected = self._state.log_start if self._end is None else self._end
-        if offset > expected and offset not in self._epoch_starts and not self._situation.is_compacted:
+        if offset > max(expected, self._compacted) and offset not in self._epoch_starts:
             logger.error("%s: records from %d to %d are lost", self._situation.topic_partition, expected, offset)
             self._note_loss()
 
@@ -198,6 +200,15 @@ class Recovery:
         file = segment.handle.file()
         file.truncate(damage.position)
         file.sync()
+
+    def _write_again(self) -> None:
+        """A sync failed before: what was read here may be on no disk, and no later sync would write it."""
+        for segment in self._state.unsynced:
+            file = segment.handle.file()
+            for position in range(0, segment.size, COPY_STEP):
+                chunk = file.pread(min(COPY_STEP, segment.size - position), position)
+                if file.pwrite(chunk, position) != len(chunk):
+                    raise OSError(errno.ENOSPC, "no space left to write it again", segment.path)
 
     def _set_aside(self, bases: list[int]) -> None:
         """Segments behind the end of the log do not belong to it."""

@@ -142,7 +142,7 @@ class Segments:
 
     def begin_flush(self, end: int) -> FlushTicket:
         root = self._topic_directory.rpartition("/")[0]
-        return self._unflushed.begin(end, [self.directory, self._topic_directory, root])
+        return self._unflushed.begin(end, [self.directory, self._topic_directory, root], self._shared.doubt)
 
     def end_flush(self, ticket: FlushTicket) -> None:
         self._unflushed.end(ticket)

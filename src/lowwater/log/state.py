@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from lowwater.log.doubt import Doubt
 from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.files import FileCache
 from lowwater.log.marks import Marks
@@ -34,3 +35,4 @@ class Shared:
     disk: Disk
     files: FileCache
     marks: Marks
+    doubt: Doubt

@@ -23,6 +23,7 @@ from lowwater.log.checkpoint import (
     write_clean_marker,
 )
 from lowwater.log.config import LogConfig
+from lowwater.log.doubt import Doubt
 from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.files import FILES_MAX, FileCache
 from lowwater.log.flush import run_tickets
@@ -67,13 +68,14 @@ class LogStore:
         try:
             _check_format(disk, path)
             last = read_checkpoint(disk, f"{path}/checkpoint")
-            was_clean = take_clean_marker(disk, f"{path}/clean", last)
+            doubt = Doubt(disk, path)
+            was_clean = take_clean_marker(disk, f"{path}/clean", last) and not doubt.found
             marks = Marks.open(disk, f"{path}/marks")
             # Its sync also makes the removal of the clean marker durable: both are in this directory.
             marks.begin_boot(ids.boot_id(), last.boot_count if last is not None else 0, was_clean=was_clean)
             disk.mkdir(f"{path}/topics")
             disk.sync_dir(path)
-            store = cls(Shared(disk, FileCache(disk, files_max), marks), path, ids, lock, last, now_ms)
+            store = cls(Shared(disk, FileCache(disk, files_max), marks, doubt), path, ids, lock, last, now_ms)
             store.was_clean = was_clean
             store._directories = {name: frozenset() for name in disk.listdir(f"{path}/topics")}
         except BaseException:
@@ -146,7 +148,6 @@ class LogStore:
             directory=log.directory,
             entry=entry,
             leader_epoch=log.leader_epoch,
-            is_compacted=log.config.compact,
             interval=log.config.index_interval_bytes,
             now_ms=self._now_ms,
         )
@@ -234,8 +235,11 @@ class LogStore:
     def _healthy(self) -> list[PartitionLog]:
         return [log for log in self._logs.values() if log.is_loaded and log.offline is None]
 
-    def close(self, now_ms: int) -> None:
-        """Flush everything, save what speeds up the next start, and leave the clean marker."""
+    def close(self, now_ms: int, *, clean: bool = True) -> None:
+        """Flush everything, save what speeds up the next start, and leave the clean marker.
+
+        `clean`: nothing has failed that the store does not know of.
+        """
         try:
             healthy = self._healthy()
             self.flush()
@@ -243,7 +247,9 @@ class LogStore:
                 log.save()
             checkpoint = self._take_checkpoint()
             self._write_checkpoint(checkpoint)
-            if all(log.offline is None for log in self._logs.values()):
+            in_doubt = not clean or self._marks.is_failed or self._shared.doubt.noted
+            if not in_doubt and all(log.offline is None for log in self._logs.values()):
+                self._shared.doubt.settle()
                 write_clean_marker(self._disk, f"{self.path}/clean", checkpoint)
         finally:
             # Also when the disk is full: the directory must not stay locked.

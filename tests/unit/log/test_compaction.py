@@ -529,7 +529,8 @@ def test_readers_keep_what_they_hold_through_a_swap() -> None:
 
 
 def test_a_plan_can_be_sent_to_another_process() -> None:
-    plan = CompactionPlan(SystemDisk(), "/nowhere", "1-0", (), 0, compaction.Rules(NOW, DAY_MS, frozenset()), 1000, 100)
+    rules = compaction.Rules(NOW, DAY_MS, frozenset())
+    plan = CompactionPlan(SystemDisk(), "/nowhere", "1-0", (), 0, rules, 1000, 100, "/nowhere/marks")
     assert pickle.loads(pickle.dumps(plan)).directory == "/nowhere"
     result = execute(pickle.loads(pickle.dumps(plan)))
     assert pickle.loads(pickle.dumps(result)) == result
