@@ -8,6 +8,7 @@ leader would have given it. There is no leader.
 from __future__ import annotations
 
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.groups.classic_logged import join_refusal
 from lowwater.groups.commands import Join
 from lowwater.groups.consumer import ConsumerGroup
 from lowwater.groups.consumer_admission import known, known_static
@@ -68,7 +69,7 @@ class MixedGroup(ConsumerGroup):
         self._check_size(request.member_id)
         self._check_protocols(request)
         if join.asks_for_member_id and not request.member_id and request.group_instance_id is None:
-            out.reply(token, JoinGroupResponse(error_code=ErrorCode.MEMBER_ID_REQUIRED, member_id=self._new_id()))
+            out.reply(token, join_refusal(ErrorCode.MEMBER_ID_REQUIRED, self._new_id()))
             return
         subscription = decode_subscription(request.protocols[0].metadata)
         if subscription is None:
