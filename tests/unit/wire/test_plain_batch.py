@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from lowwater.wire import compression
@@ -14,12 +14,14 @@ PAIRS = st.lists(st.tuples(st.binary(max_size=300), st.none() | st.binary(max_si
 NOW_MS = 1_700_000_000_000
 
 
+@settings(deadline=None)
 @given(PAIRS)
 def test_what_is_built_is_what_the_general_writer_builds(pairs: list[tuple[bytes, bytes | None]]) -> None:
     records = [Record(number, NOW_MS, key, value) for number, (key, value) in enumerate(pairs)]
     assert build_plain_batch(pairs, NOW_MS) == build_batch(records)
 
 
+@settings(deadline=None)
 @given(PAIRS)
 def test_what_is_read_is_what_was_written(pairs: list[tuple[bytes, bytes | None]]) -> None:
     batch = build_plain_batch(pairs, NOW_MS)
@@ -46,6 +48,7 @@ def test_headers_are_passed_over_and_records_without_a_key_left_out() -> None:
     assert list(read_pairs(batch, BatchHeader.parse(batch))) == [(b"a", b"1"), (b"c", b"")]
 
 
+@settings(deadline=None)
 @given(st.binary(min_size=1, max_size=200), st.integers(1, 40))
 def test_any_bytes_give_pairs_or_say_that_they_are_corrupt(body: bytes, count: int) -> None:
     batch = build_batch([Record(0, NOW_MS, b"k", b"v")])
