@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
+import hypothesis
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -18,6 +19,10 @@ from peers import places  # noqa: E402
 from tests.conformance.under_test import UnderTest, running  # noqa: E402
 
 MISSING_PEER = "missing peer"
+
+# How long an example takes says more of the machine than of the code.
+hypothesis.settings.register_profile("lowwater", deadline=None)
+hypothesis.settings.load_profile("lowwater")
 
 
 def _missing_package(name: str) -> Callable[[], str | None]:
