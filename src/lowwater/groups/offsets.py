@@ -38,6 +38,7 @@ from lowwater.wire.messages.offset_fetch import (
 from lowwater.wire.schema import ZERO_UUID
 
 NEVER = -1
+TIME_MAX = (1 << 63) - 1
 MayCommit: TypeAlias = Callable[[str, int], bool]
 
 
@@ -138,7 +139,7 @@ class CommittedOffsets:
     ) -> OffsetCommitResponse:
         """Store what can be stored. `refused` is the group's word on all of it, `may_commit` that on each partition."""
         request = command.request
-        expire_ms = NEVER if command.expire_after_ms < 0 else now.wall_ms + command.expire_after_ms
+        expire_ms = NEVER if command.expire_after_ms < 0 else min(now.wall_ms + command.expire_after_ms, TIME_MAX)
         topics = self._topics
         answers = []
         for topic in request.topics:
