@@ -8,15 +8,17 @@ from pathlib import Path
 import pytest
 
 import lowwater
-from lowwater.config import BROKER_SETTINGS, TOPIC_SETTINGS, Setting
+from lowwater.config import BROKER_SETTINGS, GROUP_OWN_SETTINGS, TOPIC_SETTINGS, Setting
 
 SOURCES = Path(lowwater.__file__).parent
-TABLES = ("broker_settings.py", "log_settings.py", "topic_settings.py")
+TABLES = ("broker_settings.py", "group_settings.py", "log_settings.py", "topic_settings.py")
+# A name with a value behind it is set, not read.
+NAME_READ = re.compile(r'"([a-z0-9.]+)"(?!:)')
 READ = {
     name
     for path in SOURCES.rglob("*.py")
     if path.name not in TABLES
-    for name in re.findall(r'"([a-z0-9.]+)"', path.read_text())
+    for name in NAME_READ.findall(path.read_text())
 }
 READ_THROUGH_TOPICS = {
     synonym.name for setting in TOPIC_SETTINGS if setting.name in READ for synonym in setting.synonyms
@@ -30,4 +32,9 @@ def test_a_broker_setting_acts_if_it_says_so(setting: Setting) -> None:
 
 @pytest.mark.parametrize("setting", TOPIC_SETTINGS, ids=lambda setting: setting.name)
 def test_a_topic_setting_acts_if_it_says_so(setting: Setting) -> None:
+    assert (setting.name in READ) == setting.acts
+
+
+@pytest.mark.parametrize("setting", GROUP_OWN_SETTINGS, ids=lambda setting: setting.name)
+def test_a_setting_of_groups_acts_if_it_says_so(setting: Setting) -> None:
     assert (setting.name in READ) == setting.acts
