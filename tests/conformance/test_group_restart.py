@@ -8,7 +8,7 @@ import pytest
 from tests.conformance.groups.fixtures import GROUP_SETTINGS
 from tests.conformance.groups.kinds import KCAT, KINDS, Can
 from tests.conformance.groups.offsets_topic import generations
-from tests.conformance.groups.stage import SharedHosts, Stage
+from tests.conformance.groups.stage import SharedHosts, Stage, wait_for_coordinator
 from tests.conformance.under_test import UnderTest, running
 
 PARTITIONS = 4
@@ -25,6 +25,7 @@ def stages(against: str, shared_hosts: SharedHosts) -> Iterator[Callable[[], Sta
     opened: list[Stage] = []
     settings = {**GROUP_SETTINGS, "group.consumer.session.timeout.ms": "45000"}
     with running(against, settings, apart=True) as broker:
+        wait_for_coordinator(broker.address)
 
         def opening() -> Stage:
             opened.append(Stage(broker, shared_hosts))
@@ -51,6 +52,7 @@ def test_every_group_goes_on_after_a_restart(stages: Callable[[], Stage]) -> Non
                 member.commit()
     before = {kind.name: generations(broker.address, stage.group) for kind, stage in groups}
     broker.restart()
+    wait_for_coordinator(broker.address)
     for kind, stage in groups:
         topic = f"of-{kind.name}"
         stage.fill(topic, PARTITIONS, each=3)

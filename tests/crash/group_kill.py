@@ -58,7 +58,8 @@ class Report:
     def __str__(self) -> str:
         found = Counter(anomaly.kind for anomaly in self.anomalies)
         p50, p99 = (f"{_quantile(self.stable_s, q):.2f} s" for q in (0.5, 0.99))
-        counted = [f"{name} {self.counts[name]}" for name in ("rebalances", "joins", "leaves", "commits", "fetches")]
+        names = ("rebalances", "joins", "leaves", "commits", "fetches", "reminders")
+        counted = [f"{name} {self.counts[name]}" for name in names]
         return "\n".join(
             [
                 f"kills {self.kills}, {', '.join(counted)}, {self.seconds:.0f} s",

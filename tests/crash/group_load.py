@@ -6,6 +6,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from contextlib import suppress
 from typing import Any
 
@@ -37,8 +38,9 @@ RECONNECT_MAX_MS = 200
 PACE_S = 0.03
 # A leave is not in the log before the rebalance that follows it: a kill in between costs a session timeout.
 LEAVING = 0.25
-# A poll of kafka-python that ends while it rejoins for new metadata may forget that it was rejoining.
-PATIENT_POLL_MS = 1000
+# kafka-python 3.0 can forget that it was rejoining when a poll ends in the middle of it; Apache Kafka sees the same. It
+# is then reminded, and how often is counted.
+FORGETFUL_S = 1.0
 COMMIT_TIMEOUT_MS = 5000
 AGAIN = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS,
@@ -151,6 +153,8 @@ class ConfluentVisitor(ConfluentMember):
 
 
 class KafkaPythonMember(Busy):
+    forgot_at: float | None = None
+
     def _run(self) -> None:
         consumer = kafka.KafkaConsumer(
             bootstrap_servers=self.bootstrap,
@@ -169,10 +173,23 @@ class KafkaPythonMember(Busy):
         consumer.subscribe([TOPIC])
         while not self.stopping.is_set():
             with suppress(kafka.errors.KafkaError):
-                consumer.poll(timeout_ms=PATIENT_POLL_MS, max_records=1)
+                consumer.poll(timeout_ms=100)
                 if consumer.assignment():
                     self._commit(consumer)
+            self._remind(consumer)
         consumer.close(timeout_ms=COMMIT_TIMEOUT_MS)
+
+    def _remind(self, consumer: kafka.KafkaConsumer) -> None:
+        coordinator = consumer._coordinator
+        forgot = coordinator.rejoining and not coordinator.need_rejoin() and coordinator._join_task is None
+        if not forgot:
+            self.forgot_at = None
+        elif self.forgot_at is None:
+            self.forgot_at = time.monotonic()
+        elif time.monotonic() - self.forgot_at > FORGETFUL_S:
+            self.ledger.noted("reminders")
+            coordinator.request_rejoin()
+            self.forgot_at = None
 
     def _commit(self, consumer: kafka.KafkaConsumer) -> None:
         slot = (self.group, self.slot)

@@ -2,7 +2,7 @@
 'use strict'
 
 const readline = require('readline')
-const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, logLevel } = require('kafkajs')
+const { Kafka, CompressionTypes, CompressionCodecs, ConfigResourceTypes, AssignerProtocol, logLevel } = require('kafkajs')
 const Cluster = require('kafkajs/src/cluster')
 const socketFactory = require('kafkajs/src/network/socketFactory')
 const { createLogger } = require('kafkajs/src/loggers')
@@ -226,10 +226,36 @@ const calls = {
     const nodes = Object.fromEntries(brokers.map(({ nodeId, host, port }) => [nodeId, [host, port]]))
     return { cluster_id: clusterId, controller, nodes }
   },
+
+  groups: async request => (await (await admin(request)).listGroups()).groups.map(each => each.groupId),
+
+  async describe_group(request) {
+    const { groups } = await (await admin(request)).describeGroups([request.group])
+    const members = groups[0].members.map(({ clientId, memberAssignment }) => {
+      const { assignment } = AssignerProtocol.MemberAssignment.decode(memberAssignment) ?? { assignment: {} }
+      return [clientId, Object.entries(assignment).flatMap(([topic, each]) => each.map(index => [topic, index]))]
+    })
+    return { state: groups[0].state, members: Object.fromEntries(members) }
+  },
+
+  async group_offsets(request) {
+    const found = await (await admin(request)).fetchOffsets({ groupId: request.group, topics: [request.topic] })
+    return Object.fromEntries(found[0].partitions.map(each => [each.partition, Number(each.offset)]))
+  },
+
+  async alter_group_offsets(request) {
+    const partitions = Object.entries(request.offsets).map(([partition, offset]) => ({
+      partition: Number(partition),
+      offset: String(offset),
+    }))
+    return (await admin(request)).setOffsets({ groupId: request.group, topic: request.topic, partitions })
+  },
+
+  delete_group: async request => (await admin(request)).deleteGroups([request.group]).then(() => null),
 }
 
 function codeOf(error) {
-  for (let each = error; each; each = each.cause ?? each.errors?.[0] ?? each.partitions?.[0]?.error) {
+  for (let each = error; each; each = each.cause ?? each.errors?.[0] ?? each.partitions?.[0]?.error ?? each.groups?.[0]?.error) {
     if (typeof each.code === 'number') return each.code
   }
   return null

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 import pytest
-from tests.conformance.groups.stage import SharedHosts, Stage
+from tests.conformance.groups.stage import SharedHosts, Stage, wait_for_coordinator
 from tests.conformance.under_test import UnderTest, running
 
 # A consumer of the new protocol cannot choose its own session timeout.
@@ -24,6 +24,7 @@ GROUP_SETTINGS = {
 @pytest.fixture(scope="session")
 def group_broker(against: str) -> Iterator[UnderTest]:
     with running(against, GROUP_SETTINGS, apart=True) as under_test:
+        wait_for_coordinator(under_test.address)
         yield under_test
 
 

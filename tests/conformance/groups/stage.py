@@ -23,6 +23,7 @@ from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribe
 from lowwater.wire.messages.create_partitions import CreatePartitionsRequest, CreatePartitionsTopic
 from lowwater.wire.messages.delete_records import DeleteRecordsPartition, DeleteRecordsRequest, DeleteRecordsTopic
 from lowwater.wire.messages.describe_groups import DescribeGroupsRequest
+from lowwater.wire.messages.find_coordinator import FindCoordinatorRequest
 from lowwater.wire.messages.list_groups import ListGroupsRequest
 from lowwater.wire.messages.offset_commit import (
     OffsetCommitRequest,
@@ -33,7 +34,6 @@ from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 
 _numbers = itertools.count(1)
 ASKING_AGAIN_S = 0.02
-RETRIABLE = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.NOT_COORDINATOR}
 # Apache Kafka answers so for a while after a restart.
 NOT_YET_LED = {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.NOT_LEADER_OR_FOLLOWER}
 
@@ -168,10 +168,8 @@ class Stage:
 
     def describe(self, group: str | None = None) -> Any:
         with Wire(self.broker.address) as wire:
-            while True:
-                [answer] = wire.ask(DescribeGroupsRequest(groups=[group or self.group])).groups
-                if answer.error_code not in RETRIABLE:
-                    return answer
+            [answer] = wire.ask(DescribeGroupsRequest(groups=[group or self.group])).groups
+            return answer
 
     def state(self, group: str | None = None) -> str:
         """As ListGroups tells it, of either protocol."""
@@ -198,11 +196,9 @@ class Stage:
         place = OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])
         wish = OffsetFetchRequestGroup(group_id=group or self.group, topics=[place])
         with Wire(self.broker.address) as wire:
-            while True:
-                [answer] = wire.ask(OffsetFetchRequest(groups=[wish]), 9).groups
-                if answer.error_code not in RETRIABLE:
-                    assert answer.error_code == 0, answer
-                    return int(answer.topics[0].partitions[0].committed_offset)
+            [answer] = wire.ask(OffsetFetchRequest(groups=[wish]), 9).groups
+        assert answer.error_code == 0, answer
+        return int(answer.topics[0].partitions[0].committed_offset)
 
     def commit(self, topic: str, partition: int, offset: int, *, group: str | None = None) -> None:
         """As an admin does it: for a group without members."""
@@ -216,10 +212,7 @@ class Stage:
         wanted = OffsetCommitRequestTopic(name=topic, partitions=[place])
         request = OffsetCommitRequest(group_id=group, topics=[wanted])
         with Wire(self.broker.address) as wire:
-            while True:
-                code = wire.ask(request, 9).topics[0].partitions[0].error_code
-                if code not in RETRIABLE:
-                    return int(code)
+            return int(wire.ask(request, 9).topics[0].partitions[0].error_code)
 
     def delete_records(self, topic: str, partition: int, *, before: int) -> None:
         place = DeleteRecordsPartition(partition_index=partition, offset=before)
@@ -237,6 +230,20 @@ class Stage:
 
     def until_committed(self, topic: str, partition: int, offset: int) -> None:
         eventually(lambda: self.committed(topic, partition) == offset, f"{topic}[{partition}] committed at {offset}")
+
+
+def wait_for_coordinator(address: tuple[str, int]) -> None:
+    """Until groups can be used; Apache Kafka creates the internal topic at the first question for a coordinator."""
+    names = [f"any-{number}" for number in range(20)]
+    wishes = [OffsetFetchRequestGroup(group_id=name, topics=None) for name in names]
+
+    def ready() -> bool:
+        with Wire(address) as wire:
+            wire.ask(FindCoordinatorRequest(key_type=0, coordinator_keys=names))
+            answer = wire.ask(OffsetFetchRequest(groups=wishes), 9)
+        return all(each.error_code == ErrorCode.NONE for each in answer.groups)
+
+    eventually(ready, "the coordinator is ready")
 
 
 def shared_evenly(places: set[Place], members: Iterable[Member]) -> bool:

@@ -9,6 +9,7 @@ import java.util.ArrayList;
 import java.util.Base64;
 import java.util.Collection;
 import java.util.HashMap;
+import java.util.HashSet;
 import java.util.LinkedHashMap;
 import java.util.List;
 import java.util.Map;
@@ -20,16 +21,20 @@ import java.util.concurrent.TimeoutException;
 import org.apache.kafka.clients.admin.Admin;
 import org.apache.kafka.clients.admin.AlterConfigOp;
 import org.apache.kafka.clients.admin.ConfigEntry;
+import org.apache.kafka.clients.admin.ListGroupsOptions;
 import org.apache.kafka.clients.admin.NewPartitions;
 import org.apache.kafka.clients.admin.NewTopic;
 import org.apache.kafka.clients.admin.OffsetSpec;
 import org.apache.kafka.clients.admin.RecordsToDelete;
 import org.apache.kafka.clients.consumer.ConsumerRecord;
 import org.apache.kafka.clients.consumer.KafkaConsumer;
+import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
 import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.ElectionType;
+import org.apache.kafka.common.GroupState;
+import org.apache.kafka.common.GroupType;
 import org.apache.kafka.common.Node;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.config.ConfigResource;
@@ -109,8 +114,59 @@ public final class ClientDriver {
             case "config_resources": return configResources();
             case "quotas": return quotas(request.get("user").asText());
             case "set_quota": return setQuota(request);
+            case "groups": return groups(request);
+            case "describe_group": return describeGroup(request.get("group").asText());
+            case "group_offsets": return groupOffsets(request.get("group").asText(), topic);
+            case "alter_group_offsets": return alterGroupOffsets(request, topic);
+            case "delete_group": return admin().deleteConsumerGroups(List.of(request.get("group").asText())).all().get();
+            case "delete_group_offsets": return deleteGroupOffsets(request, topic);
             default: throw new IllegalArgumentException("no such call: " + request.get("call"));
         }
+    }
+
+    private List<String> groups(JsonNode request) throws Exception {
+        Set<GroupState> states = new HashSet<>();
+        request.get("states").forEach(each -> states.add(GroupState.parse(each.asText())));
+        Set<GroupType> types = new HashSet<>();
+        request.get("types").forEach(each -> types.add(GroupType.parse(each.asText())));
+        List<String> names = new ArrayList<>();
+        admin().listGroups(new ListGroupsOptions().inGroupStates(states).withTypes(types)).all().get()
+            .forEach(each -> names.add(each.groupId()));
+        return names;
+    }
+
+    private Map<String, Object> describeGroup(String group) throws Exception {
+        var found = admin().describeConsumerGroups(List.of(group)).all().get().get(group);
+        Map<String, Object> members = new LinkedHashMap<>();
+        for (var member : found.members()) {
+            List<Object> places = new ArrayList<>();
+            member.assignment().topicPartitions().forEach(each -> places.add(List.of(each.topic(), each.partition())));
+            members.put(member.clientId(), places);
+        }
+        return Map.of("state", found.groupState().name(), "members", members);
+    }
+
+    private Map<Integer, Long> groupOffsets(String group, String topic) throws Exception {
+        Map<Integer, Long> offsets = new LinkedHashMap<>();
+        admin().listConsumerGroupOffsets(group).partitionsToOffsetAndMetadata().get().forEach((place, each) -> {
+            if (place.topic().equals(topic) && each != null) {
+                offsets.put(place.partition(), each.offset());
+            }
+        });
+        return offsets;
+    }
+
+    private Object alterGroupOffsets(JsonNode request, String topic) throws Exception {
+        Map<TopicPartition, OffsetAndMetadata> wanted = new HashMap<>();
+        request.get("offsets").fields().forEachRemaining(each -> wanted.put(
+            new TopicPartition(topic, Integer.parseInt(each.getKey())), new OffsetAndMetadata(each.getValue().asLong())));
+        return admin().alterConsumerGroupOffsets(request.get("group").asText(), wanted).all().get();
+    }
+
+    private Object deleteGroupOffsets(JsonNode request, String topic) throws Exception {
+        Set<TopicPartition> places = new HashSet<>();
+        request.get("partitions").forEach(each -> places.add(new TopicPartition(topic, each.asInt())));
+        return admin().deleteConsumerGroupOffsets(request.get("group").asText(), places).all().get();
     }
 
     private Admin admin() {
