@@ -11,7 +11,7 @@ from tests.fuzz import plausible
 
 from lowwater.errors import WireError
 from lowwater.wire.frame import decode_request_header, encode_request_header
-from lowwater.wire.messages import API, FetchRequest
+from lowwater.wire.messages import API, FetchRequest, JoinGroupRequest, SyncGroupRequest
 from lowwater.wire.schema import decoder, encoder
 from lowwater.wire.varint import write_uvarint
 
@@ -26,6 +26,7 @@ VARINT_EXTREMES = [write_uvarint(value) for value in (0, 127, 128, 2**14, 2**21,
     b"\xff" * 11,
 ]
 PARK_MS = 1000
+LONG_MS = 60_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +41,17 @@ class Attack:
         return b"".join(struct.pack(">i", len(frame)) + frame for frame in self.frames) + self.tail
 
     def may_park(self) -> bool:
-        """Whether it holds a Fetch that may rightly keep its connection waiting for a long time."""
+        """Whether it holds a Fetch, Join or Sync that may rightly keep its connection waiting for a long time."""
         return any(_waits_ms(frame) > PARK_MS for frame in self.frames)
 
 
 def _waits_ms(frame: bytes) -> int:
     try:
         header, at = decode_request_header(memoryview(frame))
-        if API.get(header.api_key) is None or API[header.api_key].request is not FetchRequest:
+        api = API.get(header.api_key)
+        if api is not None and api.request in (JoinGroupRequest, SyncGroupRequest):
+            return LONG_MS
+        if api is None or api.request is not FetchRequest:
             return 0
         fetch = decoder(FetchRequest, header.api_version)(memoryview(bytearray(frame))[at:])
     except (WireError, ValueError):

@@ -20,6 +20,8 @@ FUZZED_TOPICS: dict[str, dict[str, str]] = {
 }
 # Those of the broker under attack; whoever attacks it asks for them first.
 topic_ids: list[bytes] = []
+GROUPS = ("fuzz-classic", "fuzz-consumer", "fuzz-mixed")
+MEMBERS = ("fuzz-member-1", "fuzz-member-2", "fuzz-member-3")
 MEANINGFUL = 0.9
 EXTREMES = (0, 1, -1, 2, 127, 128, 255, 32767, -32768, 2**31 - 1, -(2**31), 2**63 - 1, -(2**63))
 Draw = Callable[[random.Random], Any]
@@ -47,6 +49,10 @@ def _partition(rng: random.Random) -> int:
 
 def _offset(rng: random.Random) -> int:
     return rng.choice((0, 0, 1, 5, 100, -1, 2**62))
+
+
+def _epoch(rng: random.Random) -> int:
+    return rng.choice((0, 0, 1, 2, 3, -1, -2))
 
 
 def _doomed_names(rng: random.Random) -> list[str]:
@@ -100,7 +106,28 @@ MEANINGS: dict[str, Draw] = {
     "client_software_name": lambda rng: rng.choice(("fuzz", "", "-", "a b")),
     "client_software_version": lambda rng: rng.choice(("1.0", "")),
     "records": produced_bytes,
+    "group_id": lambda rng: rng.choice((*GROUPS, "", "x" * 300)),
+    "group_ids": lambda rng: rng.choices((*GROUPS, ""), k=rng.randrange(4)),
+    "groups_names": lambda rng: rng.choices((*GROUPS, ""), k=rng.randrange(4)),
+    "member_id": lambda rng: rng.choice(("", "", *MEMBERS, "stranger")),
+    "group_instance_id": lambda rng: rng.choice((None, None, "i-1", "i-2", "")),
+    "instance_id": lambda rng: rng.choice((None, None, None, "i-1", "i-2", "")),
+    "generation_id": _epoch,
+    "generation_id_or_member_epoch": _epoch,
+    "member_epoch": _epoch,
+    "session_timeout_ms": lambda rng: rng.choice((6_000, 45_000, 0)),
+    "rebalance_timeout_ms": lambda rng: rng.choice((1, 1_000, 60_000, -1)),
+    "protocol_type": lambda rng: rng.choice(("consumer", "consumer", "connect", "")),
+    "protocol_name": lambda rng: rng.choice(("range", "range", "roundrobin", None)),
+    "subscribed_topic_names": lambda rng: rng.choice((None, [], [PLAIN], [PLAIN, COMPACTED, "no-such-topic"])),
+    "subscribed_topic_regex": lambda rng: rng.choice((None, None, "fuzz-.*", "((", "(a*)*b", "")),
+    "server_assignor": lambda rng: rng.choice((None, None, "uniform", "range", "sticky", "no-such-assignor")),
+    "partition_indexes": lambda rng: [_partition(rng) for _ in range(rng.randrange(3))],
+    "committed_offset": _offset,
+    "committed_leader_epoch": lambda rng: rng.choice((-1, 0, 7)),
 }
+# What stands in a field that is called like a topic's.
+PROTOCOLS = ("range", "range", "roundrobin", "")
 # A setting's name stands in a field that is called like a topic's.
 SETTINGS = ("retention.ms", "cleanup.policy", "segment.bytes", "max.message.bytes", "no.such.setting", "")
 SETTINGS_IN = ("CreatableTopicConfig", "AlterableConfig")
@@ -126,6 +153,8 @@ def request(cls: type[Any], version: int, rng: random.Random) -> Any:
 def _meaning(cls: type[Any], name: str, shape: Shape, rng: random.Random) -> Any:
     if name == "name" and cls.__name__ in SETTINGS_IN:
         return rng.choice(SETTINGS)
+    if cls.__name__ == "JoinGroupRequestProtocol" and name == "name":
+        return rng.choice(PROTOCOLS)
     if cls.__name__ == "DeleteTopicState":
         return _doomed(rng) if name == "name" else rng.choice((bytes(16), rng.randbytes(16)))
     if name not in MEANINGS or (name == "value" and isinstance(shape, Fixed)):
