@@ -22,6 +22,9 @@ from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbe
 NAMES = ("t", "u")
 REJOIN = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
 Partition = tuple[bytes, int]
+REVOCATION_MS = 20_000
+# Of the clients, those who do not do yet what they are told: everything that happens happens while they still read.
+SLOW = st.sets(st.integers(0, 3))
 
 
 @dataclass
@@ -46,7 +49,7 @@ class Client:
             member_id=self.member_id,
             member_epoch=self.epoch,
             instance_id=self.instance_id if full else None,
-            rebalance_timeout_ms=20_000 if full else -1,
+            rebalance_timeout_ms=REVOCATION_MS if full else -1,
             subscribed_topic_names=list(self.topics) if full else None,
             topic_partitions=self._owned() if says_owned else None,
         )
@@ -75,49 +78,55 @@ class Client:
 
 
 class ConsumerGroupMachine(RuleBasedStateMachine):
-    @initialize(offloads=st.booleans())
-    def begin(self, offloads: bool) -> None:
+    @initialize(offloads=st.booleans(), clients=st.integers(1, 3))
+    def begin(self, offloads: bool, clients: int) -> None:
+        """With some clients that have read for a while: what is hard is to take partitions from those who read."""
         self.world = World({"t": 3, "u": 2}, assignments_inline_max=0 if offloads else 10_000)
         self.clients: list[Client] = []
         self.count = 0
         self.group_epoch = 0
         self.member_epochs: dict[str, int] = {}
+        for _ in range(clients):
+            self.arrives(["t", "u"], None, set())
+        for _ in range(4):
+            self.computes(set())
 
     # -- what happens
 
-    @rule(topics=st.sampled_from([["t"], ["u"], ["t", "u"]]), instance=st.sampled_from([None, None, "i1", "i2"]))
-    def arrives(self, topics: list[str], instance: str | None) -> None:
+    @rule(topics=st.sampled_from([["t"], ["t", "u"]]), instance=st.sampled_from([None, None, "i1", "i2"]), slow=SLOW)
+    def arrives(self, topics: list[str], instance: str | None, slow: set[int]) -> None:
         if len(self.clients) < 4 and instance not in {client.instance_id for client in self.clients} - {None}:
             self.clients.append(Client(self._new_id(), instance, topics, heard_ms=self.world.now_ms))
+        self.everybody_beats(slow)
 
     def _new_id(self) -> str:
         self.count += 1
         return f"m{self.count}"
 
-    @rule(pick=st.integers(0, 3), fate=st.sampled_from(["ok", "ok", "ok", "lost", "twice", "killed", "undone"]))
-    def beats(self, pick: int, fate: str) -> None:
+    @rule(pick=st.integers(0, 3), fate=st.sampled_from(["lost", "twice", "killed", "undone"]), slow=SLOW)
+    def a_heartbeat_fails(self, pick: int, fate: str, slow: set[int]) -> None:
         if self.clients:
             self.beat(self.clients[pick % len(self.clients)], fate)
+        self.everybody_beats(slow)
 
-    @rule(slow=st.sets(st.integers(0, 3)), rounds=st.integers(1, 3))
-    def everybody_beats(self, slow: set[int], rounds: int) -> None:
-        """Those who are slow do not do yet what they are told."""
-        for _ in range(rounds):
-            for number, client in enumerate(self.clients):
-                self.beat(client)
-                if number not in slow:
-                    client.apply()
+    @rule(slow=SLOW)
+    def everybody_beats(self, slow: set[int]) -> None:
+        for number, client in enumerate(self.clients):
+            self.beat(client)
+            if number not in slow:
+                client.apply()
 
-    @rule(pick=st.integers(0, 3), topics=st.sampled_from([["t"], ["u"], ["t", "u"], []]))
-    def subscribes(self, pick: int, topics: list[str]) -> None:
+    @rule(pick=st.integers(0, 3), topics=st.sampled_from([["t"], ["u"], ["t", "u"], []]), slow=SLOW)
+    def subscribes(self, pick: int, topics: list[str], slow: set[int]) -> None:
         if self.clients:
             client = self.clients[pick % len(self.clients)]
             client.topics, client.sure = topics, False
+        self.everybody_beats(slow)
 
-    @rule(pick=st.integers(0, 3), epoch=st.sampled_from([-1, -2, None]))
-    def goes(self, pick: int, epoch: int | None) -> None:
+    @rule(pick=st.integers(0, 3), epoch=st.sampled_from([-1, -2, None]), slow=SLOW)
+    def goes(self, pick: int, epoch: int | None, slow: set[int]) -> None:
         """Without a word: it crashed."""
-        if not self.clients:
+        if len(self.clients) < 2:
             return
         client = self.clients.pop(pick % len(self.clients))
         if epoch is not None:
@@ -128,16 +137,18 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
                 instance_id=client.instance_id,
             )
             self.send(request)
+        self.everybody_beats(slow)
 
-    @rule(ms=st.sampled_from([100, HEARTBEAT_MS, SESSION_MS // 2]))
-    def time_passes(self, ms: int) -> None:
+    @rule(ms=st.sampled_from([100, HEARTBEAT_MS, 3 * HEARTBEAT_MS]), slow=SLOW)
+    def time_passes(self, ms: int, slow: set[int]) -> None:
         self.world.wait(ms)
         for client in self.clients:
-            if self.world.now_ms - client.heard_ms >= min(SESSION_MS, 20_000):
+            if self.world.now_ms - client.heard_ms >= REVOCATION_MS:
                 client.start_over()
+        self.everybody_beats(slow)
 
-    @rule(name=st.sampled_from(NAMES), what=st.sampled_from(["grow", "delete", "create"]))
-    def topics_change(self, name: str, what: str) -> None:
+    @rule(name=st.sampled_from(NAMES), what=st.sampled_from(["grow", "delete", "create"]), slow=SLOW)
+    def topics_change(self, name: str, what: str, slow: set[int]) -> None:
         count = self.world.topics.partition_count(name)
         if what == "grow" and count is not None and count < 5:
             self.world.topics.grow(name, count + 1)
@@ -145,11 +156,13 @@ class ConsumerGroupMachine(RuleBasedStateMachine):
             self.world.topics.delete(name)
         elif what == "create" and count is None:
             self.world.topics.create(name, 2)
+        self.everybody_beats(slow)
 
-    @rule()
-    def computes(self) -> None:
+    @rule(slow=SLOW)
+    def computes(self, slow: set[int]) -> None:
         if self.world.computations:
             self.world.compute()
+        self.everybody_beats(slow)
 
     # -- how
 
