@@ -53,6 +53,7 @@ class ShardDriver:
         self._now: Now | None = None
         self._rounds = Rounds()
         self._parked: set[Ticket] = set()
+        self._ticket: Ticket | None = None
         self._timer: Timer | None = None
         self._timer_at: float | None = None
         self._reload_after_ms = RELOAD_AFTER_MS
@@ -117,7 +118,7 @@ class ShardDriver:
         """The response, or a Pending of it. `group_id` is None when the answer speaks of all groups."""
         if self._state is not State.ACTIVE:
             self.check_active()
-        ticket = Ticket()
+        ticket, self._ticket = self._ticket or Ticket(), None
         try:
             outcome = self._shard.decide(command, ticket, self._now or self._begin_turn())
         except Exception as error:
@@ -127,6 +128,7 @@ class ShardDriver:
             # Nothing to write and nothing to wait for, as with nearly every heartbeat.
             [(replied, response)] = outcome.replies
             if replied is ticket:
+                self._ticket = ticket  # nobody has it: the next one may
                 if isinstance(response, ApiError):
                     raise response
                 return response

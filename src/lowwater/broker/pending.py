@@ -18,7 +18,7 @@ U = TypeVar("U")
 class Pending(Generic[T]):
     """Settled exactly once, by `resolve` or `fail`; callbacks run at once, in the order they were added."""
 
-    __slots__ = ("_callbacks", "_error", "_value", "done", "on_abandon")
+    __slots__ = ("_callback", "_error", "_further", "_value", "done", "on_abandon")
 
     def __init__(self) -> None:
         self.done = False
@@ -26,7 +26,9 @@ class Pending(Generic[T]):
         self.on_abandon: Callable[[], None] | None = None
         self._value: T | None = None
         self._error: BaseException | None = None
-        self._callbacks: list[Callable[[Pending[T]], None]] = []
+        # Nearly always there is one; a list for each would be half of what a pending answer costs.
+        self._callback: Callable[[Pending[T]], None] | None = None
+        self._further: list[Callable[[Pending[T]], None]] | None = None
 
     def resolve(self, value: T) -> None:
         assert not self.done, "settled twice"
@@ -47,8 +49,12 @@ class Pending(Generic[T]):
     def on_done(self, callback: Callable[[Pending[T]], None]) -> None:
         if self.done:
             callback(self)
+        elif self._callback is None:
+            self._callback = callback
+        elif self._further is None:
+            self._further = [callback]
         else:
-            self._callbacks.append(callback)
+            self._further.append(callback)
 
     def map(self, change: Callable[[T], U]) -> Pending[U]:
         """The same answer, changed; what `change` raises is the failure of the new one."""
@@ -115,8 +121,11 @@ class Pending(Generic[T]):
 
     def _settle(self) -> None:
         self.done = True
-        callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
+        callback, further = self._callback, self._further
+        self._callback = self._further = None
+        if callback is not None:
+            callback(self)
+        for callback in further or ():
             callback(self)
 
 

@@ -10,7 +10,6 @@ import logging
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import import_module
-from struct import Struct
 from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
@@ -20,7 +19,7 @@ from lowwater.broker.refusal import refuse
 from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.types import Buffer
 from lowwater.wire.fields import holds_records
-from lowwater.wire.frame import decode_request_header, response_header
+from lowwater.wire.frame import decode_request_header, response_lead
 from lowwater.wire.messages import API, Api
 from lowwater.wire.schema import declaration_of, decoder, encoder, parts_encoder
 
@@ -37,7 +36,7 @@ H = TypeVar("H", bound=Handler)
 
 PRODUCE = 0
 API_VERSIONS = 18
-_SIZE = Struct(">i")
+LENGTH_SIZE = 4
 _new = tuple.__new__
 
 
@@ -99,7 +98,7 @@ def _snake_case(name: str) -> str:
 class Route:
     """One (API, version): its codec and handler, compiled on first use."""
 
-    __slots__ = ("_encode", "_encode_parts", "api", "calls", "decode", "handler", "pipelines", "version")
+    __slots__ = ("_encode", "_encode_parts", "_lead", "api", "calls", "decode", "handler", "pipelines", "version")
 
     def __init__(self, api: Api, version: int, entry: HandlerEntry) -> None:
         self.api = api
@@ -110,17 +109,18 @@ class Route:
         parted = holds_records(api.response)
         self._encode_parts = parts_encoder(api.response, version) if parted else None
         self._encode = encoder(api.response, version)
+        self._lead = response_lead(api.key, version)
         self.calls = 0
 
     def reply(self, response: Any, correlation_id: int) -> Reply:
-        header = response_header(correlation_id, self.api.key, self.version)
+        lead = self._lead
+        header_size = lead.size - LENGTH_SIZE
         if self._encode_parts is None:
             # A handler that keeps encoded answers returns them as they are.
             body = response if isinstance(response, bytes) else self._encode(response)
-            return [_SIZE.pack(len(header) + len(body)) + header + body]
+            return [lead.pack(header_size + len(body), correlation_id) + body]
         parts = self._encode_parts(response)
-        size = len(header) + sum(map(len, parts))
-        return [_SIZE.pack(size) + header, *parts]
+        return [lead.pack(header_size + sum(map(len, parts)), correlation_id), *parts]
 
 
 class LateReply(Pending[Reply | None]):
@@ -209,23 +209,23 @@ class Router:
 
     def dispatch(self, frame: memoryview, peer: Peer) -> Reply | Waits | None:
         """Serve one request. WireError: the connection cannot go on."""
-        header, body_at = decode_request_header(frame)
-        route = self._routes.get(header.api_key << 16 | header.api_version & 0xFFFF)
+        (api_key, version, correlation_id, client_id), body_at = decode_request_header(frame)
+        route = self._routes.get(api_key << 16 | version & 0xFFFF)
         if route is None:
-            route = self._new_route(header.api_key, header.api_version)
+            route = self._new_route(api_key, version)
             if route is None:
-                return self._unsupported_api_versions(header.correlation_id)
+                return self._unsupported_api_versions(correlation_id)
         route.calls += 1
         # What RequestContext(…) does, without its call.
-        context = _new(RequestContext, (header.api_version, header.client_id, peer.host, peer.listener))
+        context = _new(RequestContext, (version, client_id, peer.host, peer.listener))
         request = route.decode(frame[body_at:])
         call = self.serve if self.intercept is None else self._intercepted
         response = call(route, request, context)
         if response is None:
             return None
         if not isinstance(response, Pending):
-            return route.reply(response, header.correlation_id)
-        return Waits(LateReply(route, request, response, header.correlation_id), route.pipelines)
+            return route.reply(response, correlation_id)
+        return Waits(LateReply(route, request, response, correlation_id), route.pipelines)
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         api = SERVED_APIS.get(api_key)

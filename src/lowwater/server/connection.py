@@ -247,7 +247,7 @@ class Connection(asyncio.BufferedProtocol):
         if isinstance(answer, Waits):
             self._wait_for(answer)
         elif answer is not None:
-            self._held_bytes += sum(map(len, answer))
+            self._held_bytes += len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
             if self._slots:
                 slot = Slot(self)
                 slot.ready, slot.reply = True, answer
@@ -265,8 +265,9 @@ class Connection(asyncio.BufferedProtocol):
 
     def is_ready(self, slot: Slot) -> None:
         """Its reply leaves as soon as those before it have left."""
-        if slot.reply is not None:
-            self._held_bytes += sum(map(len, slot.reply))
+        reply = slot.reply
+        if reply is not None:
+            self._held_bytes += len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
         if self._parked is slot:
             self._parked = None
         self._flush_soon()

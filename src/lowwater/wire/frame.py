@@ -16,7 +16,8 @@ from lowwater.wire.varint import skip_tags
 API_VERSIONS = 18
 _FIXED = struct.Struct(">hhih")
 _CORRELATION_ID = struct.Struct(">i")
-_CORRELATION_ID_AND_NO_TAGS = struct.Struct(">ix")
+_LENGTH_AND_HEADER = struct.Struct(">ii")
+_LENGTH_AND_HEADER_WITH_TAGS = struct.Struct(">iix")
 _CLIENT_ID = text_unpackers("", 0)
 # API key << 16 + version, of the declared versions whose headers have tags.
 _TAGGED_REQUEST = {
@@ -66,10 +67,9 @@ def encode_request_header(api_key: int, api_version: int, correlation_id: int, c
     return _FIXED.pack(api_key, api_version, correlation_id, len(name)) + name + tags
 
 
-def response_header(correlation_id: int, api_key: int, api_version: int) -> bytes:
-    if (api_key << 16) + api_version in _TAGGED_RESPONSE:
-        return _CORRELATION_ID_AND_NO_TAGS.pack(correlation_id)
-    return _CORRELATION_ID.pack(correlation_id)
+def response_lead(api_key: int, api_version: int) -> struct.Struct:
+    """Packs what stands before the body of a response: the length of all that follows it, and the correlation id."""
+    return _LENGTH_AND_HEADER_WITH_TAGS if (api_key << 16) + api_version in _TAGGED_RESPONSE else _LENGTH_AND_HEADER
 
 
 def decode_response_header(frame: Buffer, api_key: int, api_version: int) -> tuple[int, int]:

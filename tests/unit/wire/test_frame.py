@@ -6,7 +6,7 @@ from lowwater.wire.frame import (
     decode_request_header,
     decode_response_header,
     encode_request_header,
-    response_header,
+    response_lead,
 )
 
 METADATA, API_VERSIONS, PRODUCE = 3, 18, 0
@@ -59,14 +59,14 @@ def test_a_malformed_request_header_is_a_wire_error(data: str) -> None:
 
 
 def test_a_response_header_has_tags_in_flexible_versions() -> None:
-    assert response_header(7, METADATA, 8) == b"\0\0\0\7"
-    assert response_header(7, METADATA, 9) == b"\0\0\0\7\0"
+    assert response_lead(METADATA, 8).pack(9, 7) == b"\0\0\0\x09\0\0\0\7"
+    assert response_lead(METADATA, 9).pack(9, 7) == b"\0\0\0\x09\0\0\0\7\0"
     assert decode_response_header(b"\0\0\0\7\1\5\2abbody", METADATA, 9) == (7, 9)
     assert decode_response_header(b"\0\0\0\7body", METADATA, 8) == (7, 4)
 
 
 def test_the_response_header_of_api_versions_never_has_tags() -> None:
-    assert response_header(7, API_VERSIONS, 4) == b"\0\0\0\7"
+    assert response_lead(API_VERSIONS, 4).pack(9, 7) == b"\0\0\0\x09\0\0\0\7"
     assert decode_response_header(b"\0\0\0\7body", API_VERSIONS, 4) == (7, 4)
 
 
