@@ -67,6 +67,17 @@ class SampleRequest:
     words: list[String] = tagged(0, since=2, ignorable=True)
 
 
+@message(key=902, versions=(0, 0), flexible=0)
+class StoredValue:
+    place: Point | None = tagged(0, since=0, null=0, default=Point)
+    epochs: list[Int32] | None = tagged(1, since=0, default=[])
+
+
+@message(key=903, versions=(0, 0), flexible=None, from_client=True)
+class Told:
+    text: String
+
+
 @message(key=901, versions=(0, 1), flexible=1)
 class EveryTypeRequest:
     flag: Bool
@@ -223,6 +234,26 @@ class TestVersions:
     def test_a_tagged_field_at_its_default_is_left_out(self) -> None:
         plain = encoded(SampleRequest(title="", rows=[Row(name="")]), 2)
         assert encoded(SampleRequest(title="", rows=[Row(name="", point=Point())], mark=-1, words=[]), 2) == plain
+
+    @pytest.mark.parametrize(
+        ("value", "wanted"),
+        [
+            (StoredValue(), "00"),
+            (StoredValue(place=None), "01 00 01 00"),
+            (StoredValue(place=Point(x=2)), "01 00 0a 01 00000002 ffffffff 00"),
+            (StoredValue(epochs=None), "01 01 01 00"),
+            (StoredValue(epochs=[7]), "01 01 05 02 00000007"),
+            (StoredValue(place=None, epochs=None), "02 00 01 00 01 01 00"),
+        ],
+    )
+    def test_null_in_a_tag_is_said_when_it_is_not_the_default(self, value: StoredValue, wanted: str) -> None:
+        assert encoded(value, 0).hex() == wanted.replace(" ", "")
+        assert round_trip(value, 0) == value
+
+    def test_what_clients_say_may_have_bytes_behind_it(self) -> None:
+        assert decoder(Told, 0)(memoryview(b"\0\1a and more")) == Told(text="a")
+        with pytest.raises(WireError, match="left over"):
+            decoder(StoredValue, 0)(memoryview(b"\0 and more"))
 
     def test_a_missing_tagged_field_has_its_default(self) -> None:
         read = round_trip(SampleRequest(title="", rows=[Row(name="")]), 2)
