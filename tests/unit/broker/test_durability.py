@@ -23,9 +23,14 @@ class Ticket:
         self.files = [log]
         self.root = "everything"
         self.file_count = 1
+        self.doubt = self
+        self.doubts = 0
 
     def run(self, disk: Disk) -> None:
         disk.sync_files(self.files)
+
+    def note(self) -> None:
+        self.doubts += 1
 
 
 class Log:
