@@ -27,7 +27,6 @@ def group_config(broker: Broker) -> GroupConfig:
         consumer_group_size_max=config.int("group.consumer.max.size"),
         consumer_assignors=config.list("group.consumer.assignors"),
         consumer_migration_policy=config.str("group.consumer.migration.policy"),
-        consumer_regex_refresh_ms=config.int("group.consumer.regex.refresh.interval.ms"),
         offsets_retention_ms=config.int("offsets.retention.minutes") * MINUTE_MS,
         offset_metadata_bytes_max=config.int("offset.metadata.max.bytes"),
         consumer_times_of=GroupTimes(broker.topics),

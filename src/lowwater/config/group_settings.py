@@ -94,8 +94,9 @@ CONSUMER_GROUPS = (
         "group.consumer.regex.refresh.interval.ms",
         Kind.INT,
         600_000,
-        "How long it may take until a subscription by pattern notices a new topic by itself.",
+        STORED_ONLY + "subscriptions by pattern notice topics as they come and go.",
         at_least(10_000),
+        acts=False,
     ),
     Setting(
         "group.consumer.assignment.interval.ms",

@@ -31,7 +31,6 @@ class GroupConfig:
     consumer_group_size_max: int = INT_MAX
     consumer_assignors: tuple[str, ...] = ("uniform", "range")
     consumer_migration_policy: str = "bidirectional"
-    consumer_regex_refresh_ms: int = 600_000
     # More members times partitions than this are assigned off the event loop.
     assignments_inline_max: int = 10_000
     offsets_retention_ms: int = 7 * 24 * 3_600_000
