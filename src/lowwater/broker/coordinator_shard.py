@@ -10,7 +10,6 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterable
 from enum import Enum
-from itertools import islice
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.coordinator_load import ShardLoading
@@ -28,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_RECORDS_MAX = 2000
-GROUPS_PER_TURN = 200
+EXPIRE_PER_TURN = 5000  # groups and offsets
 RELOAD_AFTER_MS = 1000
 RELOAD_AFTER_MAX_MS = 60_000
 
@@ -329,14 +328,19 @@ class ShardDriver:
             self._run(lambda _: self._shard.topics_deleted(names))
 
     def expire_offsets(self) -> None:
-        """Look at a few groups per turn."""
+        """Look at some groups per turn."""
         if self._state is State.ACTIVE:
             self._expire_some(self._shard, iter(list(self.groups)))
 
     def _expire_some(self, shard: GroupShard, group_ids: Iterable[str]) -> None:
         if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
             return
-        some = list(islice(group_ids, GROUPS_PER_TURN))
+        some, size = [], 0
+        for group_id in group_ids:
+            some.append(group_id)
+            size += 1 + shard.offsets.count(group_id)
+            if size >= EXPIRE_PER_TURN:
+                break
         if some:
             self._run(lambda now: shard.expire_offsets(now, some))
             self._broker.scheduler.call_soon(lambda: self._expire_some(shard, group_ids))

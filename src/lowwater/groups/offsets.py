@@ -38,6 +38,7 @@ from lowwater.wire.messages.offset_fetch import (
 from lowwater.wire.schema import ZERO_UUID
 
 NEVER = -1
+EXPIRING_VERSION = b"\0\1"
 TIME_MAX = (1 << 63) - 1
 MayCommit: TypeAlias = Callable[[str, int], bool]
 
@@ -51,6 +52,8 @@ class CommittedOffsets:
         self._by_group: dict[str, dict[str, dict[int, bytes]]] = {}
         # What the keys of a commit say, until it is replayed: nobody has to read what was just written.
         self._places: dict[bytes, tuple[str, str, int]] = {}
+        # Group -> (what its offsets were aged from, when the first of them can expire): not worth a look before that.
+        self._due: dict[str, tuple[int | None, int]] = {}
 
     def replay(self, record: GroupRecord) -> str:
         """Keep or forget one offset; return its group."""
@@ -64,6 +67,8 @@ class CommittedOffsets:
             if partitions is None:
                 partitions = topics[topic] = {}
             partitions[partition] = record.value
+            if record.value.startswith(EXPIRING_VERSION):
+                self._due.pop(group, None)
         else:
             self._forget(group, topic, partition)
         return group
@@ -75,14 +80,15 @@ class CommittedOffsets:
             del topics[topic]
             if not topics:
                 del self._by_group[group]
+                self._due.pop(group, None)
 
     # -- reading
 
     def __len__(self) -> int:
         return sum(len(partitions) for topics in self._by_group.values() for partitions in topics.values())
 
-    def has_any(self, group: str) -> bool:
-        return group in self._by_group
+    def count(self, group: str) -> int:
+        return sum(map(len, self._by_group.get(group, {}).values()))
 
     def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """None: never committed, or for another topic that had this name."""
@@ -205,22 +211,28 @@ class CommittedOffsets:
         self, group_id: str, since_ms: int | None, subscribes_to: Callable[[str], bool], now: Now, out: Outcome
     ) -> bool:
         """Forget what is too old, counted from `since_ms` or, when None, from each commit; whether anything is left."""
-        left = False
-        for topic, partitions in self._by_group.get(group_id, {}).items():
-            if subscribes_to(topic):
-                left = True
+        known_since_ms, due_ms = self._due.get(group_id, (NEVER, 0))
+        if known_since_ms == since_ms and now.wall_ms < due_ms:
+            return True
+        topics = self._by_group.get(group_id, {})
+        read = {topic for topic in topics if subscribes_to(topic)}
+        left: list[int] = []
+        for topic in topics:
+            if topic in read:
                 continue
-            expired = [one for one, value in partitions.items() if self._is_expired(value, since_ms, now.wall_ms)]
-            self.delete(group_id, topic, expired, out)
-            left = left or len(expired) < len(partitions)
-        return left
+            expiries = {one: self._expires_ms(value, since_ms) for one, value in topics[topic].items()}
+            self.delete(group_id, topic, [one for one, at_ms in expiries.items() if at_ms <= now.wall_ms], out)
+            left += [at_ms for at_ms in expiries.values() if at_ms > now.wall_ms]
+        if left and not read:
+            self._due[group_id] = since_ms, min(left)
+        return bool(left or read)
 
-    def _is_expired(self, value: bytes, since_ms: int | None, now_ms: int) -> bool:
+    def _expires_ms(self, value: bytes, since_ms: int | None) -> int:
         committed = read_offset_value(value)
         if committed.expire_timestamp >= 0:
-            return now_ms >= committed.expire_timestamp
+            return committed.expire_timestamp
         base_ms = committed.commit_timestamp if since_ms is None else since_ms
-        return now_ms - base_ms >= self._config.offsets_retention_ms
+        return base_ms + self._config.offsets_retention_ms
 
 
 def _value(part: OffsetCommitRequestPartition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:

@@ -6,6 +6,7 @@ import pytest
 from tests.unit.groups.shard_world import DAY_MS, OK, WEEK_MS, ShardWorld
 
 from lowwater.errors import ErrorCode
+from lowwater.groups import offsets
 from lowwater.groups.commands import Fetch
 from lowwater.groups.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from lowwater.groups.records import read_offset_value
@@ -308,3 +309,44 @@ def test_a_clock_that_jumps_back_expires_nothing(world: ShardWorld) -> None:
     world.commit("g", {("orders", 0): 5})
     world.wall_ms -= 3650 * DAY_MS
     assert not world.expire().records
+
+
+def test_a_group_is_looked_at_when_its_first_offset_can_expire_and_not_before(
+    world: ShardWorld, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reads = []
+    monkeypatch.setattr(offsets, "read_offset_value", lambda value: reads.append(value) or read_offset_value(value))
+    world.commit("g", {("orders", 0): 5, ("orders", 1): 6})
+    world.expire()
+    assert len(reads) == 2
+    world.pass_time(WEEK_MS - 1)
+    world.commit("g", {("orders", 1): 7})
+    world.expire()
+    assert len(reads) == 2
+    world.pass_time(1)
+    world.expire()
+    assert len(reads) == 4
+    assert world.fetch_all("g") == {("orders", 1): 7}
+
+
+def test_a_short_retention_of_the_client_is_noticed_by_a_group_that_was_looked_at(world: ShardWorld) -> None:
+    world.commit("g", {("orders", 0): 5})
+    world.expire()
+    world.commit("g", {("orders", 1): 6}, expire_after_ms=1000)
+    world.pass_time(1000)
+    world.expire()
+    assert world.fetch_all("g") == {("orders", 0): 5}
+
+
+def test_a_group_that_comes_back_and_goes_again_ages_from_its_last_end(world: ShardWorld) -> None:
+    for _ in range(2):
+        member_id, generation = world.join("g", SUBSCRIBES_TO_ORDERS)
+        world.commit("g", {("orders", 0): 5}, member_id=member_id, generation=generation)
+        world.leave("g", member_id)
+        world.expire()
+        world.pass_time(6 * DAY_MS)
+    world.expire()
+    assert world.fetch_all("g") == {("orders", 0): 5}
+    world.pass_time(DAY_MS)
+    world.expire()
+    assert world.list_groups() == {}
