@@ -134,7 +134,7 @@ class GroupShard:
             if isinstance(group, ClassicGroup):
                 # At a start: it was turned into a consumer group with its members.
                 self.metrics.total_members -= len(group.roster.members)
-                self._drop(group)
+                self._forgotten(group)
             return
         if not isinstance(group, ClassicGroup):
             group = self._add(self._new_classic(group_id))
@@ -144,11 +144,17 @@ class GroupShard:
         group = self.groups.get(key.group_id)
         if value is None and (not isinstance(group, MixedGroup) or kind == CONSUMER_GROUP_KEY):
             if isinstance(group, MixedGroup):
-                self._drop(group)
+                self._forgotten(group)
             return
         if not isinstance(group, MixedGroup):
             group = self._add(self._new_consumer(key.group_id))
         group.replay(key, value)
+
+    def _forgotten(self, group: Group) -> None:
+        """Offsets that outlive it, as when nobody joined the group that took its place, still belong to a group."""
+        self._drop(group)
+        if self.offsets.count(group.group_id):
+            self._add(self._new_classic(group.group_id))
 
     def loaded(self, now: Now) -> Outcome:
         """All records were replayed: take up life where it stopped, members with fresh deadlines."""
@@ -262,7 +268,7 @@ class GroupShard:
 
     def _heartbeat(self, request: HeartbeatRequest, token: Token, now: Now, out: Outcome) -> None:
         group = self.groups.get(request.group_id)
-        if isinstance(group, ClassicGroup):
+        if isinstance(group, ClassicGroup) and request.group_id:
             group.heartbeat(request, token, now, out)
         else:
             self._ask_as_classic(self._of_member(request.group_id), request, token, now, out)

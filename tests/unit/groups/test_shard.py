@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.groups.shard_world import OK, ShardWorld
+from tests.unit.groups.shard_world import OK, WEEK_MS, ShardWorld
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.commands import ConsumerHeartbeat, DescribeConsumerGroup, DescribeGroup, Join
@@ -104,6 +104,23 @@ def test_a_consumer_group_turns_into_a_classic_group_when_it_is_empty(world: Sha
     world.restart()
     assert world.list_groups()["g"][1] == "classic"
     assert world.fetch("g") == (5, "")
+
+
+def test_offsets_of_a_group_that_nobody_joined_after_it_changed_its_protocol_are_listed_and_expire(
+    world: ShardWorld,
+) -> None:
+    world.ask(consumer_heartbeat("g"))
+    world.ask(consumer_heartbeat("g", epoch=-1))
+    world.commit("g", {("orders", 0): 5})
+    told = world.ask(join_request("g")._replace(asks_for_member_id=True))
+    assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
+    world.restart()
+    assert world.list_groups()["g"][0] == "Empty"
+    assert world.fetch("g") == (5, "")
+    world.pass_time(WEEK_MS)
+    world.expire()
+    assert world.fetch("g")[0] == -1
+    assert world.list_groups() == {}
 
 
 def test_a_refused_change_of_protocol_leaves_the_group_as_it_was(world: ShardWorld) -> None:
