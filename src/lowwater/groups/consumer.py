@@ -275,7 +275,7 @@ class ConsumerGroup:
             revoked_by_ms = now.monotonic_ms + step.metadata.rebalance_timeout_ms
             self._deadlines.revoking(step.member_id, step.current, revoked_by_ms)
         if step.epoch != self._durable.epoch:
-            log.info("group %s: epoch %d: %s", self.group_id, step.epoch, step.reason)
+            log.info("group %r: epoch %d: %s", self.group_id, step.epoch, step.reason)
             self._begins_to_rebalance(now)
         if step.ends_rebalance:
             self._rebalanced(now)
@@ -310,7 +310,7 @@ class ConsumerGroup:
         """The partitions are free at once; the next heartbeat of anybody assigns them."""
         after = Subscriptions(self.group_id, self._durable, self._topics, self._patterns)
         for member in members:
-            log.info("group %s: member %s %s", self.group_id, member.member_id, why)
+            log.info("group %r: member %r %s", self.group_id, member.member_id, why)
             out.records += removal_records(self.group_id, member.member_id)
             self._deadlines.forget(member.member_id)
         after.renew(members, NEW_MEMBER.metadata, now.wall_ms, changed=True)
@@ -335,12 +335,12 @@ class ConsumerGroup:
         try:
             targets = targets_by_id(assign((assignor, spec)), self._topics)
         except AssignorError as failure:
-            log.error("group %s: no assignment for epoch %d: %s", self.group_id, step.epoch, failure)
+            log.error("group %r: no assignment for epoch %d: %s", self.group_id, step.epoch, failure)
             raise ApiError(ErrorCode.UNKNOWN_SERVER_ERROR, str(failure)) from failure
         step.records += target_records(self.group_id, self._durable, targets, step.epoch, now.wall_ms)
         step.target_epoch, step.target = step.epoch, targets.get(step.member_id, {})
         log.info(
-            "group %s: epoch %d assigned by %s: %d members, %d partitions",
+            "group %r: epoch %d assigned by %s: %d members, %d partitions",
             self.group_id,
             step.epoch,
             assignor,
@@ -353,14 +353,15 @@ class ConsumerGroup:
         durable = self._durable
         self._computing = None
         if isinstance(command.result, Exception):
-            log.error("group %s: no assignment for epoch %d: %s", self.group_id, command.epoch, command.result)
+            log.error("group %r: no assignment for epoch %d: %s", self.group_id, command.epoch, command.result)
             return
-        if command.epoch != durable.epoch:
+        if command.epoch != durable.epoch or command.result.keys() != durable.members.keys():
+            # A static member that was replaced meanwhile has another id in the same epoch.
             self._assign_again(out)
         elif self._is_of_these_topics(command.topics_hash):
             targets = targets_by_id(command.result, self._topics)
             out.records += target_records(self.group_id, durable, targets, command.epoch, now.wall_ms)
-            log.info("group %s: epoch %d assigned: %d members", self.group_id, command.epoch, len(targets))
+            log.info("group %r: epoch %d assigned: %d members", self.group_id, command.epoch, len(targets))
 
     def _is_of_these_topics(self, topics_hash: int) -> bool:
         """When not, the next heartbeat finds the topics changed and begins a new epoch."""

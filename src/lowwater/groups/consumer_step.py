@@ -115,9 +115,9 @@ class Step(Subscriptions):
     def reason(self) -> str:
         """Why the group has a new epoch."""
         if self.is_new:
-            return f"member {self.member_id} joined"
+            return f"member {self.member_id!r} joined"
         if self.subscription_changed:
-            return f"member {self.member_id} changed its subscription"
+            return f"member {self.member_id!r} changed its subscription"
         return "topics changed"
 
     @property

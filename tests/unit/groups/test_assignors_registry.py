@@ -134,13 +134,13 @@ def test_an_assignor_that_raises_is_named_with_what_it_raised() -> None:
     [
         (None, "it returned NoneType instead of a mapping by member id"),
         ({"x": {}}, "it assigned to 'x', which is not a member"),
-        ({"a": [0]}, "it gave a list instead of a mapping by topic"),
-        ({"a": {"u": [0]}}, "it gave 'u' to a, which does not subscribe to it"),
-        ({"a": {"t": [2]}}, "it gave a partition 2 of 't', which has 2"),
-        ({"a": {"t": [-1]}}, "it gave a partition -1 of 't', which has 2"),
-        ({"a": {"t": ["0"]}}, "it gave a partition '0' of 't', which has 2"),
-        ({"a": {"t": 0.5}}, "it gave a float instead of partitions of 't'"),
-        ({"a": {"t": [0, 0]}}, "it gave partition 0 of 't' to a and to a"),
+        ({"a": [0]}, "it gave 'a' list instead of a mapping by topic"),
+        ({"a": {"u": [0]}}, "it gave 'u' to 'a', which does not subscribe to it"),
+        ({"a": {"t": [2]}}, "it gave 'a' partition 2 of 't', which has 2"),
+        ({"a": {"t": [-1]}}, "it gave 'a' partition -1 of 't', which has 2"),
+        ({"a": {"t": ["0"]}}, "it gave 'a' partition '0' of 't', which has 2"),
+        ({"a": {"t": 0.5}}, "it gave 'a' float instead of partitions of 't'"),
+        ({"a": {"t": [0, 0]}}, "it gave partition 0 of 't' to 'a' and to 'a'"),
     ],
 )
 def test_a_result_that_breaks_a_rule_is_refused(result: Any, complaint: str) -> None:
@@ -151,7 +151,7 @@ def test_a_result_that_breaks_a_rule_is_refused(result: Any, complaint: str) -> 
 
 def test_a_partition_given_to_two_members_is_refused() -> None:
     spec = Spec({"a": MemberSpec(TOPIC), "b": MemberSpec(TOPIC)}, {"t": 2})
-    with pytest.raises(AssignorError, match="it gave partition 1 of 't' to a and to b"):
+    with pytest.raises(AssignorError, match="it gave partition 1 of 't' to 'a' and to 'b'"):
         validated(spec, {"a": {"t": [0, 1]}, "b": {"t": [1]}})
 
 

@@ -96,6 +96,18 @@ def test_a_static_successor_inherits_the_target(world):
     assert (response.member_epoch, world.assignment(response)) == (2, {"t": [0, 1, 2, 3]})
 
 
+def test_a_result_for_a_static_member_that_was_replaced_meanwhile_is_computed_again(world):
+    world.join("a1", instance_id="i")
+    world.join("b")
+    world.compute()
+    world.beat("a1", -2, instance_id="i")
+    world.join("a2", instance_id="i")
+    world.compute()
+    assert world.computations
+    world.compute()
+    assert world.target() == {"a2": {"t": [0, 1]}, "b": {"t": [2, 3]}}
+
+
 def test_what_is_sent_away_survives_pickling(world):
     world.join("m1", instance_id="i", rack_id="r")
     (computation,) = world.computations

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import logging
+
 import pytest
 from tests.unit.groups.consumer_world import HEARTBEAT_MS, World
 
@@ -327,3 +329,12 @@ def test_rebalances_are_counted_with_their_duration(world):
     world.beat("m2", 3)
     assert (world.metrics.rebalances_total, world.metrics.rebalance_duration_ms_sum) == (2, 1_500)
     assert world.metrics.total_members == 2
+
+
+def test_an_id_of_a_member_cannot_forge_a_line_of_the_log(world, caplog):
+    caplog.set_level(logging.INFO, "lowwater.groups")
+    world.join("one\ntwo")
+    world.beat("one\ntwo", -1)
+    assert len(caplog.messages) >= 2
+    assert not any("\n" in message for message in caplog.messages)
+    assert any("one\\ntwo" in message for message in caplog.messages)

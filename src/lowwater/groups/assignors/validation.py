@@ -23,7 +23,7 @@ def validated(spec: Spec, result: Any) -> Assignment:
     for member_id, member in spec.members.items():
         topics = result.get(member_id, {})
         if not isinstance(topics, Mapping):
-            raise AssignorError(f"it gave {member_id} {type(topics).__name__} instead of a mapping by topic")
+            raise AssignorError(f"it gave {member_id!r} {type(topics).__name__} instead of a mapping by topic")
         assignment[member_id] = {
             topic: _partitions(spec, member_id, member, topic, partitions, owners)
             for topic, partitions in topics.items()
@@ -36,14 +36,14 @@ def _partitions(
     spec: Spec, member_id: str, member: MemberSpec, topic: str, partitions: Any, owners: dict[tuple[str, int], str]
 ) -> list[int]:
     if topic not in member.topics:
-        raise AssignorError(f"it gave {topic!r} to {member_id}, which does not subscribe to it")
+        raise AssignorError(f"it gave {topic!r} to {member_id!r}, which does not subscribe to it")
     if not isinstance(partitions, Collection):
-        raise AssignorError(f"it gave {member_id} {type(partitions).__name__} instead of partitions of {topic!r}")
+        raise AssignorError(f"it gave {member_id!r} {type(partitions).__name__} instead of partitions of {topic!r}")
     count = spec.partitions.get(topic, 0)
     for partition in partitions:
         if type(partition) is not int or not 0 <= partition < count:
-            raise AssignorError(f"it gave {member_id} partition {partition!r} of {topic!r}, which has {count}")
+            raise AssignorError(f"it gave {member_id!r} partition {partition!r} of {topic!r}, which has {count}")
         if owner := owners.get((topic, partition)):
-            raise AssignorError(f"it gave partition {partition} of {topic!r} to {owner} and to {member_id}")
+            raise AssignorError(f"it gave partition {partition} of {topic!r} to {owner!r} and to {member_id!r}")
         owners[topic, partition] = member_id
     return sorted(partitions)
