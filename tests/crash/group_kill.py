@@ -30,6 +30,7 @@ from lowwater.errors import ErrorCode
 from lowwater.wire.messages.list_groups import ListGroupsRequest
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
+log = logging.getLogger(__name__)
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
@@ -43,7 +44,7 @@ SETTINGS = {
 MOMENTS = {"joining": (1, 12), "syncing": (1, 12), "joins": (1, 20), "commits": (1, 150), "assignments": (1, 3)}
 STABLE_TIMEOUT_S = 60
 STOP_TIMEOUT_S = 60
-LOOK_AGAIN_S = 0.01
+LOOK_AGAIN_S = 0.05
 
 
 @dataclass(slots=True)
@@ -89,6 +90,7 @@ def run(kills: int, *, seed: int, data_dir: Path) -> Report:
             _one_kill(broker, ledger, draw)
             report.kills += 1
             report.stable_s.append(_settle(broker, ledger, busy, groups))
+            log.info("kill %d: at work again after %.2f s", report.kills, report.stable_s[-1])
         _stop([*busy, watcher])
         _final_checks(broker, ledger)
     finally:
@@ -194,6 +196,7 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=50)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     with tempfile.TemporaryDirectory(prefix="lowwater-group-kill-") as folder:
         report = run(arguments.kills, seed=arguments.seed, data_dir=Path(folder) / "data")
     print(report)

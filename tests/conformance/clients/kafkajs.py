@@ -1,8 +1,8 @@
 """kafkajs, in one node process that runs kafkajs_driver.js.
 
-Producer and admin are kafkajs's public ones. Its public consumer reads only as a member of a group, so the reading side
-uses the classes underneath that consumer, Cluster and Broker: kafkajs's own Metadata, ListOffsets and Fetch requests,
-record decoding and codecs, without the group.
+Producer and admin are kafkajs's public ones. Its public consumer reads only as a member of a group; the group suites
+have it so (groups/hosts/kafkajs.js). Reading without a group uses the classes underneath, Cluster and Broker: kafkajs's
+own Metadata, ListOffsets and Fetch requests, record decoding and codecs.
 """
 
 from __future__ import annotations
