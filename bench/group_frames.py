@@ -109,8 +109,9 @@ def fetch_offsets(group: str, topic: str, partitions: Sequence[int]) -> Call:
 
 
 def fetched_offset(reply: bytes, topic: str) -> int:
-    """The first offset in the reply to `fetch_offsets`."""
-    return int(struct.unpack_from(">q", reply, 4 + 4 + len(string(topic)) + 4 + 4)[0])
+    """The first offset in the reply to `fetch_offsets`; -1 when there is none, as while groups are loaded."""
+    at = 4 + 4 + len(string(topic)) + 4 + 4
+    return int(struct.unpack_from(">q", reply, at)[0]) if len(reply) >= at + 8 else -1
 
 
 def set_topic_config(topic: str, name: str, value: str) -> bytes:
