@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Callable, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Callable
+from typing import Any
 
 from tests.conformance.asking import NO_ID, UNKNOWN_ID, Ask, batch_of, fetch_request
+from tests.conformance.differential.shots import Ids, Shot
 
 from lowwater.wire.messages import (
     alter_client_quotas,
@@ -59,16 +60,6 @@ SETTINGS = [
 ]
 
 BROKER = 4
-
-Ids = Mapping[str, bytes]
-
-
-class Shot(NamedTuple):
-    """A request for both brokers; topic ids differ between them, so it is made anew for each."""
-
-    api: str
-    version: int
-    make: Callable[[Ids], Any]
 
 
 def id_of(ids: Ids, topic: str) -> bytes:

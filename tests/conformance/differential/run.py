@@ -10,7 +10,10 @@ from typing import Any, NamedTuple
 from tests.conformance.asking import topic_id
 from tests.conformance.conftest import create_topic
 from tests.conformance.differential.compare import Difference, differences, plain
-from tests.conformance.differential.requests import EXISTING, SHOTS, Shot
+from tests.conformance.differential.group_requests import GROUP_SHOTS
+from tests.conformance.differential.requests import EXISTING, SHOTS
+from tests.conformance.differential.shots import Shot
+from tests.conformance.groups_cells.record import wait_for_coordinator
 from tests.conformance.raw import ConnectionEndedError, Wire
 from tests.conformance.under_test import UnderTest, running
 
@@ -30,6 +33,7 @@ class Side:
         self.broker = broker
         for name, config in EXISTING.items():
             create_topic(broker.address, name, partitions=2, **config)
+        wait_for_coordinator(broker.address)
         self.wire = Wire(broker.address)
         self.ids = {name: topic_id(self.wire, name) for name in EXISTING}
         self.names = {id: name for name, id in self.ids.items()}
@@ -51,7 +55,7 @@ class Duel:
         pick = random.Random(seed)
         found = []
         for _ in range(requests):
-            shot = pick.choice(SHOTS)(pick)
+            shot = pick.choice(SHOTS if pick.random() < 0.5 else GROUP_SHOTS)(pick)
             answers = self.kafka.answer(shot), self.lowwater.answer(shot)
             found += [Finding(shot, shot.make(self.kafka.ids), each) for each in differences(*answers)]
         return found
