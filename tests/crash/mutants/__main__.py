@@ -11,7 +11,7 @@ import sys
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 
-from tests.crash.mutants.catalogue import SUITES, mutants
+from tests.crash.mutants.catalogue import mutants, suites_for
 from tests.crash.mutants.patches import (
     Mutant,
     PatchError,
@@ -32,15 +32,19 @@ def main() -> int:
     except PatchError as error:
         print(error, file=sys.stderr)
         return 2
-    suites = arguments.suites or SUITES
+    needed = arguments.suites or sorted({suite for mutant in chosen for suite in suites_for(mutant)})
     with copied_source() as unchanged:
-        verdict, failure = run_suites(unchanged, suites)
+        verdict, failure = run_suites(unchanged, needed)
     if verdict is not Verdict.SURVIVED:
         print(f"the suites fail without any mutation: {failure}", file=sys.stderr)
         return 2
     with ThreadPoolExecutor(arguments.jobs) as pool:
-        results = [_report(result) for result in pool.map(lambda mutant: run(mutant, suites), chosen)]
+        results = [_report(result) for result in pool.map(lambda mutant: _run(mutant, arguments.suites), chosen)]
     return _summary(results, is_catalogue=not arguments.random)
+
+
+def _run(mutant: Mutant, suites: list[str] | None) -> Result:
+    return run(mutant, suites or suites_for(mutant))
 
 
 def _arguments() -> argparse.Namespace:

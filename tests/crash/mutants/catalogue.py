@@ -1,4 +1,4 @@
-"""One mutant, at least, for every rule of the log: a small wrong change that the suites must notice.
+"""One mutant, at least, for every rule of the log and of groups: a small wrong change that the suites must notice.
 
 They stand in `rules/*.txt` as patches, in the form of a diff: a line `== name | file | rule`, then lines that go (-),
 come (+) or stay ( ). The suites were not written for them; a survivor means that a rule is not tested. A patch whose
@@ -14,6 +14,14 @@ from tests.crash.mutants.patches import Mutant
 
 # Quick ones first: a mutant is done at the first failure.
 SUITES = ["tests/unit/log", "tests/unit/broker", "tests/model", "tests/sim", "tests/crash/test_disk_faults.py"]
+GROUP_SUITES = [
+    "tests/unit/groups",
+    "tests/unit/broker/test_coordinator.py",
+    "tests/unit/broker/test_group_apis.py",
+    "tests/model/test_offsets.py",
+    "tests/sim/groups",
+]
+GROUP_FILES = ("groups/", "broker/coordinator")
 
 RULES = Path(__file__).parent / "rules"
 HEAD = "== "
@@ -21,6 +29,10 @@ HEAD = "== "
 
 def mutants() -> list[Mutant]:
     return [mutant for file in sorted(RULES.glob("*.txt")) for mutant in parse(file.read_text())]
+
+
+def suites_for(mutant: Mutant) -> list[str]:
+    return GROUP_SUITES if mutant.file.startswith(GROUP_FILES) else SUITES
 
 
 def parse(text: str) -> Iterator[Mutant]:

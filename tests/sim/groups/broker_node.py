@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Callable
+from math import ceil
 from typing import Any
 
 from tests.sim.groups.client import TopicFacts
@@ -102,7 +103,7 @@ class BrokerNode:
     # -- time
 
     def move_to(self, when_ms: float) -> None:
-        by_ms = max(0, int(when_ms - self.elapsed_ms + 0.999))
+        by_ms = max(0, ceil(when_ms - self.elapsed_ms))
         if not self.is_up:
             self.clock.advance(by_ms)
             return

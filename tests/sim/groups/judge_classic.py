@@ -35,6 +35,7 @@ class Told:
     perhaps_ms: float  # when it was prolonged at the latest
     settled_ms: float  # when no rebalance was waiting for it
     joined_ms: float
+    generation: int = -1
     synced: int = -1  # the generation in which it has an assignment
     parked: int = 0  # its Joins and Syncs that are waiting
     gone: str = ""  # why it may be unknown from now on
@@ -100,6 +101,8 @@ class ClassicJudge:
             self._waiting[exchange] = (now_ms, longest)
             if told is not None:
                 told.parked += 1
+        if isinstance(request, JoinGroupRequest):
+            self._use_offer(story, exchange)
 
     def _left(self, story: ClassicStory, request: LeaveGroupRequest, now_ms: float) -> None:
         """Whether it is accepted or not: from here on the member may be gone."""
@@ -162,14 +165,19 @@ class ClassicJudge:
         self._note_member(exchange, story)
         self._check_leader(exchange, story)
 
-    def _check_offer(self, exchange: Exchange, story: ClassicStory) -> None:
+    @staticmethod
+    def _use_offer(story: ClassicStory, exchange: Exchange) -> None:
         """An id that was given out is good for one session timeout only."""
+        since_ms, session_ms = story.offered.get(exchange.request.member_id, (0.0, -1))
+        if exchange.delivered_ms - since_ms <= session_ms:
+            del story.offered[exchange.request.member_id]
+
+    def _check_offer(self, exchange: Exchange, story: ClassicStory) -> None:
         offer = story.offered.pop(exchange.request.member_id, None)
-        if offer is None or exchange.request.member_id in story.members:
-            return
-        since_ms, session_ms = offer
-        if exchange.delivered_ms - since_ms > session_ms + self._slack_ms:
-            self._report(f"{exchange} joined with an id offered {exchange.delivered_ms - since_ms:.0f} ms before")
+        if offer is not None and exchange.request.member_id not in story.members:
+            late_ms = exchange.delivered_ms - offer[0] - offer[1]
+            if late_ms > self._slack_ms:
+                self._report(f"{exchange} joined with an id that was good until {late_ms:.0f} ms before")
 
     def _check_generation(self, exchange: Exchange, story: ClassicStory, known: int) -> None:
         answer = exchange.response
@@ -202,16 +210,19 @@ class ClassicJudge:
             if holder not in (None, answer.member_id):
                 story.members[holder].gone = "replaced"
             story.holders[instance] = answer.member_id
+        # The answer of a generation may be repeated, which need not prolong anything.
+        repeated = told if told is not None and told.generation == answer.generation_id else None
         story.members[answer.member_id] = Told(
             answer.member_id,
             instance,
             request.session_timeout_ms,
             request.rebalance_timeout_ms,
             tuple(protocol.name for protocol in request.protocols),
-            touched_ms=exchange.decided_ms,
+            touched_ms=repeated.touched_ms if repeated else exchange.decided_ms,
             perhaps_ms=exchange.decided_ms,
-            settled_ms=exchange.decided_ms,
+            settled_ms=repeated.settled_ms if repeated else exchange.decided_ms,
             joined_ms=exchange.decided_ms,
+            generation=answer.generation_id,
             synced=told.synced if told is not None else -1,
             parked=told.parked if told is not None else 0,
             gone=told.gone if told is not None else "",

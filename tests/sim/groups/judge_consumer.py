@@ -12,6 +12,7 @@ from tests.sim.groups.network import Exchange
 
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
+from lowwater.wire.messages.leave_group import LeaveGroupRequest
 
 _CLUELESS = -1
 _FENCED = (ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID)
@@ -41,6 +42,9 @@ class Told:
 class ConsumerStory:
     members: dict[str, Told] = field(default_factory=dict)
     epoch: int = 0
+    evicted: dict[str, int] = field(
+        default_factory=dict
+    )  # instance id -> place of the request in the order of delivery
     requests: Counter[str] = field(default_factory=Counter)  # by member, answered or not
 
 
@@ -58,6 +62,8 @@ class ConsumerJudge:
 
     def delivered(self, exchange: Exchange) -> None:
         request = exchange.request
+        if isinstance(request, LeaveGroupRequest):
+            self._evicted(request, exchange.delivered_at)
         if not isinstance(request, ConsumerGroupHeartbeatRequest):
             return
         told = self._told(exchange)
@@ -65,6 +71,15 @@ class ConsumerJudge:
         self._known[exchange] = _CLUELESS if told is None else self._certain_epoch(told, exchange)
         if told is not None:
             self._listen(told, exchange)
+
+    def _evicted(self, request: LeaveGroupRequest, delivered_at: int) -> None:
+        """An operator removes static members by the names of their instances, in groups of either kind."""
+        story = self._stories.setdefault(request.group_id, ConsumerStory())
+        for identity in request.members:
+            story.evicted[identity.group_instance_id or ""] = delivered_at
+            for told in story.members.values():
+                if told.instance_id is not None and told.instance_id == identity.group_instance_id:
+                    told.is_gone, told.left_at = True, delivered_at
 
     def _certain_epoch(self, told: Told, exchange: Exchange) -> int:
         """The epoch in which this request must not be fenced; none if its member may be out, or is not its author."""
@@ -156,6 +171,7 @@ class ConsumerJudge:
         )
         told.changed_ms = exchange.delivered_ms
         told.is_impersonated = exchange.sender is None or not exchange.is_open
+        told.is_gone = story.evicted.get(request.instance_id or "", -1) > exchange.delivered_at
         if old is not None:
             told.epoch, told.has_regex = old.epoch, old.has_regex or has_regex
             told.subscribed |= old.subscribed

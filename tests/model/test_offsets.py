@@ -1,0 +1,242 @@
+"""Committed offsets against a dict: commits, deletions, expiry, topics that go and come back, restarts, compaction.
+
+All of it through the requests of a whole broker on virtual time; after each step the broker and the dict say the same.
+"""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+from hypothesis import HealthCheck, settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule
+from tests.unit.broker.talk import create, delete
+
+from lowwater.errors import ErrorCode
+from lowwater.testing.disk_image import pending_operations
+from lowwater.testing.simdisk import CrashState, SimDisk
+from lowwater.testing.virtual_time import VirtualBroker
+from lowwater.wire.messages.delete_groups import DeleteGroupsRequest
+from lowwater.wire.messages.list_groups import ListGroupsRequest
+from lowwater.wire.messages.offset_commit import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from lowwater.wire.messages.offset_delete import (
+    OffsetDeleteRequest,
+    OffsetDeleteRequestPartition,
+    OffsetDeleteRequestTopic,
+)
+from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup
+
+MINUTE_MS = 60_000
+RETENTION_MS = 10 * MINUTE_MS
+CHECK_MS = 30_000
+CLEANING_MS = 40_000
+CONFIG = {
+    "auto.create.topics.enable": "false",
+    "offsets.retention.minutes": "10",
+    "offsets.retention.check.interval.ms": str(CHECK_MS),
+    "offsets.topic.segment.bytes": "1200",
+    "log.cleaner.backoff.ms": "30000",
+    "log.cleaner.min.cleanable.ratio": "0.01",
+}
+GROUPS = ("g", "h", "")
+TOPICS = ("t", "u")
+PARTITIONS = 2
+
+groups, topics = st.sampled_from(GROUPS), st.sampled_from(TOPICS)
+Key = tuple[str, str, int]
+
+
+@dataclass(slots=True)
+class Committed:
+    offset: int
+    metadata: str
+    wall_ms: int
+    own_retention_ms: int | None = None
+
+    def expires_ms(self) -> int:
+        return self.wall_ms + (RETENTION_MS if self.own_retention_ms is None else self.own_retention_ms)
+
+
+class OffsetsMachine(RuleBasedStateMachine):
+    @initialize(shards=st.sampled_from(("1", "3")))
+    def begin(self, shards: str) -> None:
+        self.disk = SimDisk()
+        self.config = {**CONFIG, "offsets.topic.num.partitions": shards}
+        self.starts = 0
+        self.broker = VirtualBroker(self.config, disk=self.disk)
+        self.model: dict[Key, Committed] = {}
+        self.topics: set[str] = set()
+        for topic in TOPICS:
+            self.create_topic(topic)
+
+    def _ask(self, request: Any, version: int) -> Any:
+        return self.broker.ask(request, version)
+
+    # -- what clients do
+
+    @rule(
+        group=groups,
+        topic=topics,
+        partitions=st.sets(st.integers(-1, PARTITIONS), min_size=1, max_size=3),
+        offset=st.integers(0, 2**63 - 1),
+        metadata=st.sampled_from(("", "note", "漢" * 5, "x" * 4097)),
+        retention_ms=st.sampled_from((None, None, None, 2 * MINUTE_MS)),
+    )
+    def commit(
+        self, group: str, topic: str, partitions: set[int], offset: int, metadata: str, retention_ms: int | None
+    ) -> None:
+        parts = [
+            OffsetCommitRequestPartition(
+                partition_index=one, committed_offset=offset, committed_metadata=metadata or None
+            )
+            for one in sorted(partitions)
+        ]
+        request = OffsetCommitRequest(group_id=group, topics=[OffsetCommitRequestTopic(name=topic, partitions=parts)])
+        version = 9
+        if retention_ms is not None:
+            request.retention_time_ms, version = retention_ms, 4
+        answer = self._ask(request, version)
+        for one in answer.topics[0].partitions:
+            expected = self._expected(topic, one.partition_index, metadata)
+            assert one.error_code == expected, (one, expected)
+            if not expected:
+                key = (group, topic, one.partition_index)
+                self.model[key] = Committed(offset, metadata, self.broker.clock.now_ms(), retention_ms)
+
+    def _expected(self, topic: str, partition: int, metadata: str) -> ErrorCode:
+        if topic not in self.topics or not 0 <= partition < PARTITIONS:
+            return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return ErrorCode.OFFSET_METADATA_TOO_LARGE if len(metadata) > 4096 else ErrorCode.NONE
+
+    @rule(group=groups, topic=topics, partition=st.integers(0, PARTITIONS))
+    def delete_offset(self, group: str, topic: str, partition: int) -> None:
+        wanted = [OffsetDeleteRequestPartition(partition_index=partition)]
+        request = OffsetDeleteRequest(group_id=group, topics=[OffsetDeleteRequestTopic(name=topic, partitions=wanted)])
+        answer = self._ask(request, 0)
+        if not group:
+            assert answer.error_code == ErrorCode.INVALID_GROUP_ID
+            return
+        if not any(key[0] == group for key in self.model):
+            assert answer.error_code in (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.NONE)
+            return
+        assert answer.error_code == 0
+        if topic in self.topics:
+            self.model.pop((group, topic, partition), None)
+
+    @rule(group=groups)
+    def delete_group(self, group: str) -> None:
+        answer = self._ask(DeleteGroupsRequest(groups_names=[group]), 2)
+        if any(key[0] == group for key in self.model):
+            assert answer.results[0].error_code == 0
+        self.model = {key: kept for key, kept in self.model.items() if key[0] != group}
+
+    # -- topics
+
+    @rule(topic=topics)
+    def create_topic(self, topic: str) -> None:
+        if topic not in self.topics:
+            create(self.broker, topic, PARTITIONS)
+            self.topics.add(topic)
+
+    @rule(topic=topics)
+    def delete_topic(self, topic: str) -> None:
+        if topic in self.topics:
+            delete(self.broker, topic)
+            self.broker.time.settle()
+            self.topics.discard(topic)
+            self.model = {key: kept for key, kept in self.model.items() if key[1] != topic}
+
+    # -- time, and the process
+
+    @rule(minutes=st.sampled_from((1, 1, 3, 8)))
+    def let_time_pass(self, minutes: int) -> None:
+        """Segments are cleaned meanwhile, too."""
+        self.broker.time.advance(minutes * MINUTE_MS)
+
+    @rule(rounds=st.integers(5, 15))
+    def commit_much_and_compact(self, rounds: int) -> None:
+        for number in range(rounds):
+            self.commit("g", "t", {0, 1}, number, "much", None)
+        self.broker.time.advance(CLEANING_MS)
+
+    @rule()
+    def restart(self) -> None:
+        self.broker.stop()
+        self._start(self.disk)
+
+    @rule()
+    def kill(self) -> None:
+        self._start(self.disk)
+
+    @rule(data=st.data())
+    def lose_power(self, data: st.DataObject) -> None:
+        """Everything was answered, so nothing of it may be lost, whatever else is."""
+        pending = pending_operations(self.disk.journal)
+        lost = data.draw(st.sets(st.sampled_from(pending))) if pending else set()
+        clock = self.disk.clock
+        disk = self.disk.after(CrashState(self.disk.operations, frozenset(lost)))
+        disk.clock.wall_ms, disk.clock.elapsed_ms = clock.wall_ms, clock.elapsed_ms
+        self._start(disk)
+
+    def _start(self, disk: SimDisk) -> None:
+        disk.drop_process()
+        self.disk = disk
+        self.starts += 1
+        self.broker = VirtualBroker(self.config, disk=disk, seed=self.starts)
+        self.broker.time.settle()
+
+    # -- they say the same
+
+    @invariant()
+    def the_broker_knows_what_the_model_knows(self) -> None:
+        if not hasattr(self, "broker"):
+            return
+        self.broker.time.settle()
+        stored = self._stored()
+        now_ms = self.broker.clock.now_ms()
+        for key, committed in list(self.model.items()):
+            found = stored.pop(key, None)
+            if found is None:
+                assert now_ms >= committed.expires_ms(), f"{key} is gone before its time"
+                del self.model[key]
+                continue
+            assert found == (committed.offset, committed.metadata)
+            # A start may have put off one look at what is too old.
+            assert now_ms < committed.expires_ms() + 2 * CHECK_MS, f"{key} should be gone"
+        assert not stored, "the broker knows more than was committed"
+        self._groups_are_those_with_offsets()
+
+    def _stored(self) -> dict[Key, tuple[int, str]]:
+        request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup(group_id=one, topics=None) for one in GROUPS])
+        answer = self._ask(request, 9)
+        assert [group.error_code for group in answer.groups] == [0] * len(GROUPS)
+        return {
+            (group.group_id, topic.name, one.partition_index): (one.committed_offset, one.metadata or "")
+            for group in answer.groups
+            for topic in group.topics
+            for one in topic.partitions
+        }
+
+    def _groups_are_those_with_offsets(self) -> None:
+        """A group without members may outlive its last offset until the next look at what is too old."""
+        listed = {group.group_id: group.group_state for group in self._ask(ListGroupsRequest(), 5).groups}
+        assert {key[0] for key in self.model} <= listed.keys()
+        assert set(listed.values()) <= {"Empty"}
+
+
+# By hand: LOWWATER_MODEL_EXAMPLES=500 pytest tests/model looks where the suite's own, fixed examples do not.
+EXAMPLES = os.environ.get("LOWWATER_MODEL_EXAMPLES")
+OffsetsMachine.TestCase.settings = settings(
+    max_examples=int(EXAMPLES or 25),
+    derandomize=EXAMPLES is None,
+    stateful_step_count=30,
+    deadline=None,
+    suppress_health_check=list(HealthCheck),
+)
+TestOffsets = OffsetsMachine.TestCase
