@@ -26,6 +26,9 @@ COMPLETING = "CompletingRebalance"
 STABLE = "Stable"
 DEAD = "Dead"
 
+# How long a group of which only static members are left, none of whom has joined, is waited for at least.
+PATIENCE_MIN_MS = 1_000
+
 
 class RebalancingGroup(LoggedGroup):
     """A classic group below its requests: states and timers."""
@@ -129,7 +132,9 @@ class RebalancingGroup(LoggedGroup):
                 self.remove(member, ErrorCode.UNKNOWN_MEMBER_ID, out)
         leader = self.roster.elect()
         if leader is None and self.roster.members:
-            self.timers.set(self._phase, now.monotonic_ms + self.roster.rebalance_timeout_ms())
+            # A rebalance timeout of 0 must not make this the same moment, again and again.
+            patience_ms = max(self.roster.rebalance_timeout_ms(), PATIENCE_MIN_MS)
+            self.timers.set(self._phase, now.monotonic_ms + patience_ms)
             return
         self._initial_until_ms = None
         self.timers.stop(self._phase)

@@ -18,6 +18,8 @@ _JOIN_AGAIN = HeartbeatResponse(error_code=ErrorCode.REBALANCE_IN_PROGRESS)
 
 # Clients may tell a reason of any length.
 REASON_MAX = 255
+# A client's id may be as long as a string can be; with a member id made of all of it no record could be written.
+NAME_IN_ID_MAX = 1_000
 
 
 def unknown_member(*_: object) -> None:
@@ -71,7 +73,8 @@ def _made(group: RebalancingGroup, join: Join, member_id: str) -> Member:
 def new_member_id(group: RebalancingGroup, join: Join) -> str:
     digits = group.ids.uuid().hex()
     unique = "-".join((digits[:8], digits[8:12], digits[12:16], digits[16:20], digits[20:]))
-    return f"{join.request.group_instance_id or join.client_id}-{unique}"
+    name = join.request.group_instance_id or join.client_id
+    return f"{name[:NAME_IN_ID_MAX]}-{unique}"
 
 
 # Join of a static member that has restarted

@@ -490,3 +490,10 @@ def test_rare_rebalances_are_not_warned_of(world, caplog):
         world.join(leader)
         world.sync(leader, {leader: b"0"})
     assert not [record for record in caplog.records if record.levelno == logging.WARNING]
+
+
+def test_a_name_as_long_as_names_can_be_makes_a_member_id_that_can_be_written(world):
+    (member_id,) = world.stable({"instance_id": "i" * 0x7FFF})
+    assert len(member_id) < 0x7FFF
+    world.crash()
+    assert world.heartbeat(member_id) == ErrorCode.NONE

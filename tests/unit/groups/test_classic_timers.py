@@ -178,6 +178,17 @@ def test_with_only_absent_static_members_a_rebalance_waits_for_them_until_their_
     assert world.state == EMPTY
 
 
+def test_an_absent_static_member_with_a_rebalance_timeout_of_zero_is_waited_for_without_a_rush(world):
+    session_ms = 5 * REBALANCE_MS
+    _static, other = world.stable({"instance_id": "a", "session_ms": session_ms, "rebalance_ms": 0}, {})
+    world.leave(other)
+    world.wait(0)
+    assert world.state == PREPARING
+    assert world.timers.next_deadline_ms > world.now_ms
+    world.wait(session_ms)
+    assert world.state == EMPTY
+
+
 def test_a_static_member_that_returns_does_not_wait_for_the_session_of_another(world):
     session_ms = 30 * REBALANCE_MS
     world.completing({"instance_id": "a", "session_ms": session_ms}, {"instance_id": "b", "session_ms": session_ms})
