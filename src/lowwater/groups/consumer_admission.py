@@ -87,7 +87,7 @@ def check_commit(durable: DurableGroup, topics: TopicsView, member_id: str, epoc
     current = member.current
     if epoch == current.epoch:
         return None
-    if not 0 <= epoch < current.epoch:
+    if not 0 <= epoch < current.epoch or member.metadata.classic is not None:
         raise _stale(epoch, member)
     return lambda topic, partition: _has_since(current, epoch, topics.topic_id(topic), partition)
 

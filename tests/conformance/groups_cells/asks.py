@@ -10,7 +10,13 @@ from collections.abc import Sequence
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, ClassVar, Protocol
 
-from lowwater.groups.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
+from lowwater.groups.consumer_protocol import (
+    ConsumerProtocolAssignment,
+    ConsumerProtocolSubscription,
+    TopicPartition,
+    encode_assignment,
+    encode_subscription,
+)
 from lowwater.wire.messages import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupHeartbeatRequest,
@@ -63,6 +69,17 @@ class Cast(Protocol):
 
 def metadata_of(*topics: str) -> bytes:
     return encode_subscription(ConsumerProtocolSubscription(topics=list(topics)), 0)
+
+
+def assignment_of(*partitions: int) -> bytes:
+    held = [TopicPartition(topic=TOPIC, partitions=list(partitions))]
+    return encode_assignment(ConsumerProtocolAssignment(assigned_partitions=held), 0)
+
+
+def metadata_with(*owned: int) -> bytes:
+    """A subscription to `TOPIC` that says what is owned of it."""
+    held = [TopicPartition(topic=TOPIC, partitions=list(owned))] if owned else []
+    return encode_subscription(ConsumerProtocolSubscription(topics=[TOPIC], owned_partitions=held), 1)
 
 
 USUAL = metadata_of(TOPIC)
@@ -123,10 +140,14 @@ class Join(MemberAsk):
 
 @dataclass(frozen=True)
 class Sync(MemberAsk):
-    """`assign`: to which actors; each is given its letter as its assignment."""
+    """`assign`: to which actors; each is given its letter as its assignment.
+
+    `share`: what a consumer can read instead, the partitions of `TOPIC` one by one.
+    """
 
     _: KW_ONLY
     assign: Sequence[str] = ()
+    share: bool = False
     protocol_type: str | None = "consumer"
     protocol: str | None = "range"
     request_type = SyncGroupRequest
@@ -140,8 +161,11 @@ class Sync(MemberAsk):
             protocol_type=self.protocol_type,
             protocol_name=self.protocol,
             assignments=[
-                SyncGroupRequestAssignment(member_id=cast.member_id(each), assignment=each.encode())
-                for each in self.assign
+                SyncGroupRequestAssignment(
+                    member_id=cast.member_id(each),
+                    assignment=assignment_of(number) if self.share else each.encode(),
+                )
+                for number, each in enumerate(self.assign)
             ],
         )
 

@@ -53,6 +53,25 @@ def _unreadable(told: Told, version: int) -> Told:
     return {"answer": {**told["answer"], "error_code": "INCONSISTENT_GROUP_PROTOCOL"}}
 
 
+def _one_epoch_more(told: Told, version: int) -> Told:
+    """A member that changes its protocol counts as a change of the group, though it wants the same as before."""
+    return {"answer": {**told["answer"], "member_epoch": told["answer"]["member_epoch"] + 1}}
+
+
+def _told_who_asked(told: Told, version: int) -> Told:
+    answer = {**told["answer"], "error_code": "INCONSISTENT_GROUP_PROTOCOL", "member_id": "B"}
+    return {"answer": answer}
+
+
+def _without_assignments(told: Told, version: int) -> Told:
+    return {title: answer for title, answer in told.items() if "Describe of" not in title}
+
+
+def _of_another_generation(told: Told, version: int) -> Told:
+    [heartbeat] = [title for title in told if "Heartbeat of" in title]
+    return {**_without_assignments(told, version), heartbeat: {"error_code": "ILLEGAL_GENERATION"}}
+
+
 LIVE = (
     "Consumer, one member",
     "Consumer, a second member waits",
@@ -96,6 +115,39 @@ DIFFERENCES = (
         "A subscription that cannot be read is no error of the server",
         frozenset(f"{state}: Join with metadata nobody can read" for state in LIVE),
         _unreadable,
+    ),
+    Difference(
+        "A member that comes by the newer protocol begins a new epoch",
+        frozenset(
+            {
+                "Classic, two readers: A member comes by the newer protocol",
+                "Classic, a static reader: A member comes by the newer protocol",
+                "Classic, a static reader: The instance comes by the newer protocol",
+                "Classic, readers coming together: A member comes by the newer protocol",
+            }
+        ),
+        _one_epoch_more,
+    ),
+    Difference(
+        "A Join that is refused tells the member id that it came with",
+        frozenset(
+            {
+                "Mixed, one of the newer among two: Join again with another protocol",
+                "Mixed, one of the newer among two: Join again with metadata nobody can read",
+                "Mixed, a classic one beside one of the newer: Join again with metadata nobody can read",
+            }
+        ),
+        _told_who_asked,
+    ),
+    Difference(
+        "A group that becomes classic again begins without assignments",
+        frozenset({"Mixed, one of the newer among two: The last of the newer leaves"}),
+        _without_assignments,
+    ),
+    Difference(
+        "The same, and its generation is not that of a member that was still to be told of an epoch",
+        frozenset({"Mixed, a classic one beside one of the newer: The last of the newer leaves"}),
+        _of_another_generation,
     ),
 )
 

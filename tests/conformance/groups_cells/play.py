@@ -20,15 +20,28 @@ from tests.conformance.groups_cells.asks import (
     Ask,
     Comes,
     Waits,
+    metadata_with,
 )
 
 from lowwater.errors import ErrorCode
+from lowwater.groups.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, encode_assignment
 from lowwater.wire.messages import ConsumerGroupHeartbeatResponse, JoinGroupResponse, ListGroupsResponse
 from lowwater.wire.schema import declaration_of
 
 WAITS = "waits"
 MAIN = "answer"
 LABELS = {USUAL: "usual", CHANGED: "changed"}
+LABELS |= {metadata_with(*owned): f"owns {owned}" for owned in ((), (0,), (1,), (0, 1))}
+LABELS |= {
+    encode_assignment(ConsumerProtocolAssignment(assigned_partitions=[]), version): "nothing" for version in range(4)
+}
+LABELS |= {
+    encode_assignment(
+        ConsumerProtocolAssignment(assigned_partitions=[TopicPartition(topic=TOPIC, partitions=[*held])]), v
+    ): (f"partitions {held}")
+    for held in ((0,), (1,), (0, 1), (1, 0))
+    for v in range(4)
+}
 # Words are each broker's own; nobody is told to wait here, or asks for what is allowed.
 UNSAID = {"throttle_time_ms", "error_message", "authorized_operations"}
 

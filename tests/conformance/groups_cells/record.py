@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from peers import places
 from tests.conformance.asking import eventually
 from tests.conformance.creating import create_topic
-from tests.conformance.groups_cells import admin, classic, consumer, offsets
+from tests.conformance.groups_cells import admin, classic, consumer, migration, offsets
 from tests.conformance.groups_cells.asks import OTHER_TOPIC, TOPIC
 from tests.conformance.groups_cells.play import Cell, Play
 from tests.conformance.groups_cells.wire_stage import WireStage
@@ -27,7 +27,9 @@ from lowwater.errors import ErrorCode
 from lowwater.wire.messages import FindCoordinatorRequest, HeartbeatRequest
 
 ANSWERS = Path(__file__).with_name("answers.json")
-CELLS: dict[str, Cell] = {cell.title: cell for cell in (*classic.CELLS, *offsets.CELLS, *admin.CELLS, *consumer.CELLS)}
+CELLS: dict[str, Cell] = {
+    cell.title: cell for cell in (*classic.CELLS, *offsets.CELLS, *admin.CELLS, *consumer.CELLS, *migration.CELLS)
+}
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
     "group.min.session.timeout.ms": "100",
@@ -55,9 +57,14 @@ def play(stage: WireStage, cell: Cell, version: int, expected: dict[str, Any] | 
 
 
 def prepare(address: tuple[str, int]) -> None:
-    """The topics of the cells, and a coordinator that is at work: Apache Kafka makes its first one when it is asked."""
+    """The topics of the cells, and a coordinator that is at work."""
     for topic in (TOPIC, OTHER_TOPIC):
         create_topic(address, topic, partitions=2)
+    wait_for_coordinator(address)
+
+
+def wait_for_coordinator(address: tuple[str, int]) -> None:
+    """Apache Kafka has one some time after it was first asked for one."""
     with Wire(address) as wire:
         eventually(lambda: wire.ask(FindCoordinatorRequest(coordinator_keys=["x"])).coordinators[0].error_code == 0)
         request = HeartbeatRequest(group_id="nobody", generation_id=0, member_id="x")
