@@ -132,8 +132,8 @@ class GroupCoordinator:
 
     def _repeat(self, name: str, every_ms: Callable[[], int], task: Callable[[], None]) -> None:
         def again() -> None:
-            task()
             self._repeat(name, every_ms, task)
+            task()
 
         self._timers[name] = self.broker.scheduler.call_later(every_ms(), again)
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
-from lowwater.errors import ApiError, StorageError, WireError
+from lowwater.errors import ApiError, StorageError
 from lowwater.groups.outcome import GroupRecord
-from lowwater.log.batches import DamagedBatchError, headers
+from lowwater.log.batches import headers
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.slices import Slice
 from lowwater.types import Buffer
@@ -19,6 +20,8 @@ from lowwater.wire.plain_batch import read_pairs
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
     from lowwater.groups.shard import GroupShard
+
+logger = logging.getLogger(__name__)
 
 SLICE_BYTES = 1 << 20
 RECORDS_PER_TURN = 1000
@@ -105,6 +108,13 @@ class ShardLoading:
                 for key, value in read_pairs(view[position : position + header.size], header):
                     yield GroupRecord(key, value)
 
+    def _replay(self, record: GroupRecord) -> None:
+        """What nobody can read was not written by this broker; the others' groups must not suffer for it."""
+        try:
+            self._shard.replay(record)
+        except (WireError, ValueError, LookupError) as error:
+            logger.warning("a record of %s is skipped, it cannot be read: %r", self._log.topic_partition, error)
+
     def _replay_some(self, records: Iterator[GroupRecord]) -> None:
         """A turn's worth, then the others' turn."""
         if self._cancelled:
@@ -115,7 +125,7 @@ class ShardLoading:
             for record in islice(records, RECORDS_PER_TURN):
                 self.records += 1
                 replay(record)
-        except (WireError, DamagedBatchError) as error:
+        except Exception as error:  # whatever a record does: it must not leave the groups loading for ever
             self._finish(StorageError(f"{self._log.topic_partition} cannot be read: {error}"))
             return
         if self.records - before == RECORDS_PER_TURN:

@@ -28,6 +28,7 @@ logger = logging.getLogger(__name__)
 
 ROUND_RECORDS_MAX = 2000
 EXPIRE_PER_TURN = 5000  # groups and offsets
+TICKS_PER_TURN = 100
 RELOAD_AFTER_MS = 1000
 RELOAD_AFTER_MAX_MS = 60_000
 
@@ -135,6 +136,7 @@ class ShardDriver:
         if ticket.done:
             return ticket.result()
         if not ticket.has_reply:
+            self.check_active()  # when the write has just failed, nobody would answer it any more
             self._parked.add(ticket)
         return ticket
 
@@ -175,8 +177,12 @@ class ShardDriver:
 
     def _take_records(self, outcome: Outcome, group_id: str | None) -> None:
         replay = self._shard.replay
-        for record in outcome.records:
-            replay(record)
+        try:
+            for record in outcome.records:
+                replay(record)
+        except Exception as error:
+            self._give_up(error)
+            raise
         current = self._rounds.changed(group_id)
         current.records += outcome.records
         self._take_replies(outcome.replies, current)
@@ -313,12 +319,14 @@ class ShardDriver:
         self._timer = self._broker.scheduler.call_later(delay_ms, self._tick)
 
     def _tick(self) -> None:
+        """A turn's worth of what is due: when thousands of members fall silent at once, others are served meanwhile."""
         self._timer = self._timer_at = None
         if self._state is not State.ACTIVE or self._stopped:
             return
         now = self._now or self._begin_turn()
-        while self._state is State.ACTIVE and (due_ms := self._shard.next_deadline_ms) is not None:
-            if due_ms > now.monotonic_ms:
+        for _ in range(TICKS_PER_TURN):
+            due_ms = self._shard.next_deadline_ms
+            if self._state is not State.ACTIVE or due_ms is None or due_ms > now.monotonic_ms:
                 break
             self._run(self._shard.tick)
 

@@ -56,6 +56,7 @@ Decide: TypeAlias = Callable[[Any, Token, Now, Outcome], None]
 OFFSET_KEYS = (0, 1)
 CLASSIC_GROUP_KEY = 2
 CONSUMER_GROUP_KEY = 3
+TIMERS_PER_TICK = 20
 
 
 class GroupShard:
@@ -103,12 +104,13 @@ class GroupShard:
         return self._timers.next_deadline_ms
 
     def tick(self, now: Now) -> Outcome:
-        """What is due, up to the first decision that writes: call again as long as the next deadline has passed."""
+        """Some of what is due, up to a decision that writes: call again as long as the next deadline has passed."""
         out = Outcome()
-        while not out.records and (timer := self._timers.take_due(now.monotonic_ms)) is not None:
-            due = timer.group.due
+        for _ in range(TIMERS_PER_TICK):
+            if out.records or (timer := self._timers.take_due(now.monotonic_ms)) is None:
+                break
             if self.groups.get(timer.group.group_id) is timer.group:
-                due(timer, now, out)
+                timer.group.due(timer, now, out)
         return out
 
     def replay(self, record: GroupRecord) -> None:

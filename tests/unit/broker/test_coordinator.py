@@ -19,6 +19,7 @@ from tests.unit.broker.group_talk import (
 )
 from tests.unit.broker.talk import create, delete, values_in
 
+from lowwater.broker import coordinator_shard
 from lowwater.broker.coordinator import shard_of
 from lowwater.errors import ErrorCode
 from lowwater.groups.outcome import GroupRecord
@@ -351,6 +352,24 @@ def test_a_silent_member_times_out_and_the_next_one_leads(broker: VirtualBroker)
     assert broker.broker.groups.metrics.member_timeouts == 1
 
 
+def test_when_many_members_fall_silent_at_once_others_are_served_meanwhile(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_shard, "TICKS_PER_TURN", 3)
+    for number in range(10):
+        stable_member(broker, f"g{number}")
+    ends = []
+    end_turn = coordinator_shard.ShardDriver._end_turn
+    monkeypatch.setattr(
+        coordinator_shard.ShardDriver,
+        "_end_turn",
+        lambda driver: (ends.append(driver.shard.metrics.member_timeouts), end_turn(driver)),
+    )
+    broker.time.advance(10_000)
+    assert ends == [3, 6, 9, 10]
+    assert set(list_groups(broker).values()) == {"Empty"}
+
+
 def test_offsets_expire_by_themselves() -> None:
     broker = VirtualBroker({**AT_ONCE, "offsets.retention.minutes": "60"})
     create(broker, "t")
@@ -442,20 +461,48 @@ def test_a_list_of_groups_that_waits_when_the_disk_fills_is_refused_as_a_whole()
     assert listed.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
 
 
+def test_a_record_that_breaks_the_loading_takes_the_groups_down_instead_of_loading_for_ever(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(broker, "g", 5)
+    broker.stop()
+    monkeypatch.setattr(GroupShard, "replay", lambda *_: {}["none"])
+    broker.start()
+    broker.time.settle()
+    assert fetch(broker, "g") == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
+def test_who_begins_to_wait_when_the_write_fails_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    disk = FaultyDisk(SimDisk(), Fault(FaultKind.ENOSPC, NEVER_STRIKES, lasting=True))
+    broker = VirtualBroker({"group.initial.rebalance.delay.ms": "3000"}, disk=disk)
+    create(broker, "t", 1)
+    leave = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=-1)
+    assert broker.ask(consumer_join("t")).error_code == OK
+    assert broker.ask(leave).error_code == OK
+    monkeypatch.setattr(coordinator_shard, "ROUND_RECORDS_MAX", 1)
+    break_now(disk)
+    joined = begin_join(broker, "g")
+    broker.time.settle()
+    assert joined.response.error_code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+
+
 # -- work for another process
 
 
-def consumer_beat(broker: VirtualBroker, epoch: int) -> ConsumerGroupHeartbeatResponse:
-    joins = epoch == 0
-    request = ConsumerGroupHeartbeatRequest(
+def consumer_join(topic: str) -> ConsumerGroupHeartbeatRequest:
+    return ConsumerGroupHeartbeatRequest(
         group_id="g",
         member_id="m",
-        member_epoch=epoch,
-        rebalance_timeout_ms=60_000 if joins else -1,
-        subscribed_topic_names=["many"] if joins else None,
-        topic_partitions=[] if joins else None,
+        member_epoch=0,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=[topic],
+        topic_partitions=[],
     )
-    asked = broker.send(request)
+
+
+def consumer_beat(broker: VirtualBroker, epoch: int) -> ConsumerGroupHeartbeatResponse:
+    later = ConsumerGroupHeartbeatRequest(group_id="g", member_id="m", member_epoch=epoch)
+    asked = broker.send(later if epoch else consumer_join("many"))
     broker.time.turn()
     broker.time.turn()
     answer = asked.response
