@@ -163,35 +163,6 @@ class Waits:
         self.pipelines = pipelines
 
 
-class LaterReply(Pending["Reply | None"]):
-    """The reply to a request whose response is still to come."""
-
-    __slots__ = ("_correlation_id", "_request", "_route")
-
-    def __init__(self, route: Route, request: Any, correlation_id: int) -> None:
-        super().__init__()
-        self._route = route
-        self._request = request
-        self._correlation_id = correlation_id
-
-    def encode(self, response: Pending[Any]) -> None:
-        """The response is there."""
-        try:
-            answer = self._encoded(response)
-        except Exception as error:
-            # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
-            self.fail(error)
-        else:
-            self.resolve(answer)
-
-    def _encoded(self, response: Pending[Any]) -> Reply | None:
-        try:
-            value = response.result()
-        except ApiError as error:
-            value = refuse(self._route.api, self._request, error, self._route.version)
-        return None if value is None else self._route.reply(value, self._correlation_id)
-
-
 class Router:
     """Serves frames of all connections; holds no state of any of them."""
 
