@@ -181,7 +181,7 @@ class KafkaPythonMember(Busy):
 
     def _remind(self, consumer: kafka.KafkaConsumer) -> None:
         coordinator = consumer._coordinator
-        forgot = coordinator.rejoining and not coordinator.need_rejoin() and coordinator._join_task is None
+        forgot = coordinator.rejoining and not coordinator.need_rejoin()
         if not forgot:
             self.forgot_at = None
         elif self.forgot_at is None:
