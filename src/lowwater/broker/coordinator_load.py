@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
-from lowwater.errors import ApiError, StorageError
+from lowwater.errors import ApiError, StorageError, WireError
 from lowwater.groups.outcome import GroupRecord
 from lowwater.log.batches import headers
 from lowwater.log.partition_log import PartitionLog
@@ -119,12 +119,11 @@ class ShardLoading:
         """A turn's worth, then the others' turn."""
         if self._cancelled:
             return
-        replay = self._shard.replay
         before = self.records
         try:
             for record in islice(records, RECORDS_PER_TURN):
                 self.records += 1
-                replay(record)
+                self._replay(record)
         except Exception as error:  # whatever a record does: it must not leave the groups loading for ever
             self._finish(StorageError(f"{self._log.topic_partition} cannot be read: {error}"))
             return

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
-from lowwater.errors import ErrorCode
+from lowwater.errors import ErrorCode, WireError
 from lowwater.groups.commands import Commit, Fetch
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.outcome import GroupRecord, Now, Outcome
@@ -93,9 +93,9 @@ class CommittedOffsets:
     def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """None: never committed, or for another topic that had this name."""
         value = self._by_group.get(group, {}).get(topic, {}).get(partition)
-        if value is None:
+        committed = None if value is None else _readable(value)
+        if committed is None:
             return None
-        committed = read_offset_value(value)
         if committed.topic_id != ZERO_UUID:
             topic_id = self._topics.topic_id(topic)
             if topic_id is not None and topic_id != committed.topic_id:
@@ -228,11 +228,21 @@ class CommittedOffsets:
         return bool(left or read)
 
     def _expires_ms(self, value: bytes, since_ms: int | None) -> int:
-        committed = read_offset_value(value)
+        committed = _readable(value)
+        if committed is None:
+            return 0
         if committed.expire_timestamp >= 0:
             return committed.expire_timestamp
         base_ms = committed.commit_timestamp if since_ms is None else since_ms
         return base_ms + self._config.offsets_retention_ms
+
+
+def _readable(value: bytes) -> OffsetCommitValue | None:
+    """None for what somebody else wrote to the internal topic: it stands for nothing."""
+    try:
+        return read_offset_value(value)
+    except WireError:
+        return None
 
 
 def _value(part: OffsetCommitRequestPartition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:
