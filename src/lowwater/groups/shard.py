@@ -109,8 +109,9 @@ class GroupShard:
         for _ in range(TIMERS_PER_TICK):
             if out.records or (timer := self._timers.take_due(now.monotonic_ms)) is None:
                 break
+            due = timer.group.due
             if self.groups.get(timer.group.group_id) is timer.group:
-                timer.group.due(timer, now, out)
+                due(timer, now, out)
         return out
 
     def replay(self, record: GroupRecord) -> None:

@@ -466,7 +466,7 @@ def test_a_record_that_breaks_the_loading_takes_the_groups_down_instead_of_loadi
 ) -> None:
     commit(broker, "g", 5)
     broker.stop()
-    monkeypatch.setattr(GroupShard, "replay", lambda *_: {}["none"])
+    monkeypatch.setattr(GroupShard, "replay", lambda *_: 1 / 0)
     broker.start()
     broker.time.settle()
     assert fetch(broker, "g") == ErrorCode.COORDINATOR_NOT_AVAILABLE
