@@ -19,7 +19,7 @@ from lowwater.wire.messages.offset_commit import OffsetCommitRequest
 from lowwater.wire.messages.sync_group import SyncGroupRequest
 
 # Of one record's way to the disk, and of the last timer.
-ANSWER_SLACK_MS = 12_000
+ANSWER_SLACK_MS = 3_000
 
 
 @dataclass(slots=True)

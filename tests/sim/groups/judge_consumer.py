@@ -117,7 +117,7 @@ class ConsumerJudge:
 
     def _fenced(self, exchange: Exchange, known: int) -> None:
         told, request = self._told(exchange), exchange.request
-        if told is None:
+        if told is None or exchange.sender is None:
             return
         if request.member_epoch == known > 0:
             self._report(
@@ -145,7 +145,7 @@ class ConsumerJudge:
             if told.is_unknown:
                 self._report(f"{exchange}: {told.member_id} of {request.group_id} was unknown before")
             # It seemed lost in a crash, and is not.
-            told.is_gone, told.changed_ms = False, exchange.delivered_ms
+            told.is_gone = False
         else:
             self._check_in_time(exchange, told)
         told.touched_ms, told.is_unsure = exchange.delivered_ms, False
