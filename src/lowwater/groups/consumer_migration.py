@@ -33,6 +33,8 @@ from lowwater.groups.topics import TopicsView
 
 UPGRADES = ("bidirectional", "upgrade")
 DOWNGRADES = ("bidirectional", "downgrade")
+# What these add to an assignment is only what the member said itself: librdkafka's sticky assignor repeats it.
+KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 
 
 # -- classic to consumer
@@ -59,7 +61,7 @@ def upgraded(group: ClassicGroup, config: GroupConfig, topics: TopicsView, now: 
 def _converted(member: ClassicMember, group: ClassicGroup, topics: TopicsView) -> Member | None:
     """None when its words cannot be read, or say more than can be kept."""
     subscription = decode_subscription(_spoken(member, group))
-    held = _held(member.holds, group.generation, topics)
+    held = _held(member.holds, group, topics)
     if subscription is None or held is None:
         return None
     protocols = [ClassicProtocol(name=name, metadata=metadata) for name, metadata in member.protocols]
@@ -81,14 +83,16 @@ def _spoken(member: ClassicMember, group: ClassicGroup) -> bytes:
     return member.protocols[0][1] if not spoken and group.state == PREPARING else spoken
 
 
-def _held(assignment: bytes, generation: int, topics: TopicsView) -> Held | None:
+def _held(assignment: bytes, group: ClassicGroup, topics: TopicsView) -> Held | None:
     if not assignment:
         return {}
     decoded = decode_assignment(assignment)
-    if decoded is None or decoded.user_data:
+    if decoded is None or (decoded.user_data and group.protocol not in KNOWN_ASSIGNORS):
         return None
     named = ((topics.topic_id(one.topic), one.partitions) for one in decoded.assigned_partitions)
-    return {topic_id: dict.fromkeys(partitions, generation) for topic_id, partitions in named if topic_id is not None}
+    return {
+        topic_id: dict.fromkeys(partitions, group.generation) for topic_id, partitions in named if topic_id is not None
+    }
 
 
 def _overlap(members: list[Member]) -> bool:

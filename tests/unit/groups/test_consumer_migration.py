@@ -274,14 +274,23 @@ def test_a_group_that_is_not_of_consumers_stays_classic(world):
     assert world.heartbeat(a, 1) is OK
 
 
-@pytest.mark.parametrize("given", [assignment([0], b"more"), b"\x00"])
-def test_a_group_whose_assignments_cannot_be_read_or_kept_stays_classic(world, given):
-    a = world.answers[world.join()].member_id
+@pytest.mark.parametrize(
+    ("protocol", "given", "kind"),
+    [
+        ("mine", assignment([0], b"more"), "classic"),
+        ("mine", assignment([0]), "consumer"),
+        ("cooperative-sticky", assignment([0], b"more"), "consumer"),
+        ("range", b"\x00", "classic"),
+    ],
+)
+def test_a_group_whose_assignments_cannot_be_read_or_kept_stays_classic(world, protocol, given, kind):
+    a = world.answers[world.join(protocols=(protocol,))].member_id
     told = [SyncGroupRequestAssignment(member_id=a, assignment=given)]
     world.ask(SyncGroupRequest(group_id="g", generation_id=1, member_id=a, assignments=told))
     written = len(world.log)
-    assert code_of(world.beat("n", 0)) is ErrorCode.GROUP_ID_NOT_FOUND
-    assert (world.group.kind, len(world.log)) == ("classic", written)
+    code = ErrorCode.GROUP_ID_NOT_FOUND if kind == "classic" else OK
+    assert code_of(world.beat("n", 0)) is code
+    assert (world.group.kind, len(world.log) > written) == (kind, kind == "consumer")
 
 
 def test_a_group_whose_leader_gave_a_partition_twice_stays_classic(world):
