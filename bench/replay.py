@@ -34,12 +34,19 @@ class Pipeline:
     """
 
     def __init__(
-        self, connection: socket.socket, requests: Sequence[bytes], reply_size: int, error_at: int | None = None
+        self,
+        connection: socket.socket,
+        requests: Sequence[bytes] | Iterator[bytes],
+        reply_size: int,
+        error_at: int | None = None,
     ) -> None:
+        """`requests` are sent round and round; those of an iterator, which pipelines may share, once."""
         self.connection = connection
         self.in_flight = 0
-        self._requests = itertools.cycle(requests)
-        self._only = requests[0] if len(requests) == 1 and len(requests[0]) < 1024 else None
+        self._requests = requests if isinstance(requests, Iterator) else itertools.cycle(requests)
+        self._only = None
+        if not isinstance(requests, Iterator) and len(requests) == 1 and len(requests[0]) < 1024:
+            self._only = requests[0]
         self._reply_size = reply_size
         self._error_at = error_at
         self._rest = b""

@@ -84,13 +84,9 @@ def _commit_all(port: int, topic: str, groups: int) -> replay.Load:
         group_frames.commit(_group(number), -1, "", topic, dict.fromkeys(range(PARTITIONS), number + 1))
         for number in range(groups)
     ]
+    requests = iter([call.data for call in calls])
     with replay.connections(port, CONNECTIONS) as opened:
-        pipelines = [
-            replay.Pipeline(
-                one, [call.data for call in calls[place::CONNECTIONS]], calls[0].reply_size, calls[0].error_at
-            )
-            for place, one in enumerate(opened)
-        ]
+        pipelines = [replay.Pipeline(one, requests, calls[0].reply_size, calls[0].error_at) for one in opened]
         return replay.drive(pipelines, IN_FLIGHT, replay.total(groups))
 
 
