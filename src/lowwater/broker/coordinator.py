@@ -126,7 +126,7 @@ class GroupCoordinator:
                 driver.reset()
             return
         for driver in self._drivers:
-            driver.topics_deleted([topic.name])
+            driver.topic_deleted(topic.name)
 
     # -- now and then
 

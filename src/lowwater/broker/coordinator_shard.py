@@ -8,7 +8,7 @@ the shard is thrown away, and everyone who waits is told so: what it held may no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterator
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 ROUND_RECORDS_MAX = 2000
-EXPIRE_PER_TURN = 5000  # groups and offsets
+OFFSETS_PER_TURN = 5000  # and groups
 TICKS_PER_TURN = 100
 RELOAD_AFTER_MS = 1000
 RELOAD_AFTER_MAX_MS = 60_000
@@ -330,25 +330,29 @@ class ShardDriver:
                 break
             self._run(self._shard.tick)
 
-    def topics_deleted(self, names: list[str]) -> None:
+    def topic_deleted(self, name: str) -> None:
         """Also while loading nothing is missed: what is loaded is compared with the topics of that moment."""
-        if self._state is State.ACTIVE and not self._stopped:
-            self._run(lambda _: self._shard.topics_deleted(names))
+        if self._state is State.ACTIVE:
+            shard = self._shard
+            group_ids = shard.offsets.groups_of(name)
+            self._in_portions(shard, iter(group_ids), lambda _, some: shard.topic_deleted(name, some))
 
     def expire_offsets(self) -> None:
-        """Look at some groups per turn."""
         if self._state is State.ACTIVE:
-            self._expire_some(self._shard, iter(list(self.groups)))
+            self._in_portions(self._shard, iter(list(self.groups)), self._shard.expire_offsets)
 
-    def _expire_some(self, shard: GroupShard, group_ids: Iterable[str]) -> None:
+    def _in_portions(
+        self, shard: GroupShard, group_ids: Iterator[str], decide: Callable[[Now, list[str]], Outcome]
+    ) -> None:
+        """Some groups now and the others in later turns: together they may have a million offsets."""
         if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
             return
         some, size = [], 0
         for group_id in group_ids:
             some.append(group_id)
             size += 1 + shard.offsets.count(group_id)
-            if size >= EXPIRE_PER_TURN:
+            if size >= OFFSETS_PER_TURN:
                 break
         if some:
-            self._run(lambda now: shard.expire_offsets(now, some))
-            self._broker.scheduler.call_soon(lambda: self._expire_some(shard, group_ids))
+            self._run(lambda now: decide(now, some))
+            self._broker.scheduler.call_soon(lambda: self._in_portions(shard, group_ids, decide))

@@ -6,7 +6,7 @@ memory and are back quickly after a restart.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TypeAlias
 
 from lowwater.errors import ErrorCode, WireError
@@ -90,16 +90,18 @@ class CommittedOffsets:
     def count(self, group: str) -> int:
         return sum(map(len, self._by_group.get(group, {}).values()))
 
+    def groups_of(self, topic: str) -> list[str]:
+        """Who has committed anything for it."""
+        return [group for group, topics in self._by_group.items() if topic in topics]
+
     def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
-        """None: never committed, or for another topic that had this name."""
+        """None: never committed, or for a topic that is gone, also when another one has its name now."""
         value = self._by_group.get(group, {}).get(topic, {}).get(partition)
         committed = None if value is None else _readable(value)
         if committed is None:
             return None
         if committed.topic_id != ZERO_UUID:
-            topic_id = self._topics.topic_id(topic)
-            if topic_id is not None and topic_id != committed.topic_id:
-                return None
+            return committed if committed.topic_id == self._topics.topic_id(topic) else None
         return committed
 
     def fetch(self, command: Fetch) -> OffsetFetchResponseGroup:
@@ -188,24 +190,25 @@ class CommittedOffsets:
         for topic, partitions in self._by_group.get(group_id, {}).items():
             self.delete(group_id, topic, partitions, out)
 
-    def delete_topics(self, names: Iterable[str], out: Outcome) -> None:
-        """Topics were deleted: nobody's offset of them means anything any more."""
-        for name in names:
-            for group_id, topics in self._by_group.items():
-                self.delete(group_id, name, topics.get(name, ()), out)
+    def delete_topic(self, topic: str, group_ids: Iterable[str], out: Outcome) -> None:
+        """The topic was deleted, and may be there anew: what these groups committed for the old one goes."""
+        for group_id in group_ids:
+            self._delete_outdated(group_id, topic, self._by_group.get(group_id, {}).get(topic, {}), out)
 
     def delete_outdated(self, out: Outcome) -> None:
         """After a restart: those of topics that were deleted when there was no time to write it down."""
         for group_id, topics in self._by_group.items():
             for topic, partitions in topics.items():
-                topic_id = self._topics.topic_id(topic)
-                if topic_id is None:
-                    self.delete(group_id, topic, partitions, out)
-                    continue
-                # The id stands last in nearly every value, and a million of them are looked at in one turn.
-                doubtful = [one for one, value in partitions.items() if not value.endswith(topic_id)]
-                gone = [one for one in doubtful if self.get(group_id, topic, one) is None]
-                self.delete(group_id, topic, gone, out)
+                self._delete_outdated(group_id, topic, partitions, out)
+
+    def _delete_outdated(self, group_id: str, topic: str, partitions: Mapping[int, bytes], out: Outcome) -> None:
+        topic_id = self._topics.topic_id(topic)
+        if topic_id is None:
+            self.delete(group_id, topic, partitions, out)
+            return
+        # The id stands last in nearly every value, and a million of them are looked at in one turn.
+        doubtful = [one for one, value in partitions.items() if not value.endswith(topic_id)]
+        self.delete(group_id, topic, [one for one in doubtful if self.get(group_id, topic, one) is None], out)
 
     def expire(
         self, group_id: str, since_ms: int | None, subscribes_to: Callable[[str], bool], now: Now, out: Outcome

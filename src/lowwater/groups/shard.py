@@ -7,7 +7,7 @@ records nothing else is decided.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias, TypeVar
 
 from lowwater.errors import ApiError, ErrorCode
@@ -167,10 +167,10 @@ class GroupShard:
             group.loaded(now, out)
         return out
 
-    def topics_deleted(self, names: Collection[str]) -> Outcome:
-        """Nobody's offset of them means anything any more. Consumer groups notice with their next heartbeat."""
+    def topic_deleted(self, name: str, group_ids: Iterable[str]) -> Outcome:
+        """What these groups committed for it means nothing. Consumer groups notice with their next heartbeat."""
         out = Outcome()
-        self.offsets.delete_topics(names, out)
+        self.offsets.delete_topic(name, group_ids, out)
         return out
 
     def expire_offsets(self, now: Now, group_ids: Iterable[str]) -> Outcome:

@@ -194,7 +194,7 @@ class ShardNode:
     def topic_deleted(self, name: str) -> None:
         """A broker that is down learns of it when it starts."""
         if self.is_up:
-            self._carry_out(self.shard.topics_deleted([name]))
+            self._carry_out(self.shard.topic_deleted(name, self.shard.offsets.groups_of(name)))
 
     # -- the process
 

@@ -391,6 +391,32 @@ def test_a_deleted_topic_takes_its_offsets_along_also_when_the_process_is_killed
     assert fetch(broker, "g") == -1
 
 
+def test_offsets_of_a_deleted_topic_go_over_several_turns_and_are_not_seen_meanwhile(
+    broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(coordinator_shard, "OFFSETS_PER_TURN", 4)
+    for number in range(10):
+        commit(broker, f"g{number}", 5)
+    before = len(stored(broker))
+    ends, end_turn = [], coordinator_shard.ShardDriver._end_turn
+    monkeypatch.setattr(
+        coordinator_shard.ShardDriver,
+        "_end_turn",
+        lambda driver: (ends.append(len(driver.shard.offsets)), end_turn(driver)),
+    )
+    delete(broker, "t")
+    create(broker, "t")
+    assert commit(broker, "g9", 6) == OK
+    assert [fetch(broker, f"g{number}") for number in (0, 8, 9)] == [-1, -1, 6]
+    broker.time.settle()
+    assert ends[0] == 8
+    assert len(stored(broker)) == before + 10 + 1
+    broker.kill()
+    broker.start()
+    broker.time.settle()
+    assert [fetch(broker, f"g{number}") for number in (0, 8, 9)] == [-1, -1, 6]
+
+
 def test_nothing_is_left_to_do_after_a_stop(broker: VirtualBroker) -> None:
     stable_member(broker, "g")
     broker.stop()

@@ -203,7 +203,7 @@ def test_a_group_with_members_is_not_deleted(world: ShardWorld) -> None:
 def test_a_deleted_topic_drops_its_offsets(world: ShardWorld) -> None:
     world.commit("g", {("orders", 0): 5, ("metrics", 0): 6})
     world.topics.delete("orders")
-    world.do(world.shard.topics_deleted(["orders"]))
+    world.do(world.shard.topic_deleted("orders", ["g"]))
     world.topics.create("orders", 3)
     assert world.fetch_all("g") == {("metrics", 0): 6}
     world.restart()
