@@ -107,17 +107,17 @@ def fields_of(cls: type) -> tuple[Field, ...]:
 
 def decoder(cls: type[T], version: int) -> Callable[[memoryview], T]:
     """The function that reads a whole body of this version. It raises WireError, whatever the bytes are."""
-    return cast(Callable[[memoryview], T], _built(build_decoder, cls, version))
+    return cast("Callable[[memoryview], T]", _built(build_decoder, cls, version))
 
 
 def encoder(cls: type[T], version: int) -> Callable[[T], bytes]:
     """The function that writes a body of this version. ValueError when the message cannot be said in it."""
-    return cast(Callable[[T], bytes], _built(build_encoder, cls, version))
+    return cast("Callable[[T], bytes]", _built(build_encoder, cls, version))
 
 
 def parts_encoder(cls: type[T], version: int) -> Callable[[T], list[Buffer]]:
     """Like encoder, but as buffers in a row: records are referenced, never copied."""
-    return cast(Callable[[T], list[Buffer]], _built(build_parts_encoder, cls, version))
+    return cast("Callable[[T], list[Buffer]]", _built(build_parts_encoder, cls, version))
 
 
 _BUILT: dict[tuple[object, type, int], object] = {}
