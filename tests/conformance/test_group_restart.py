@@ -36,6 +36,7 @@ def stages(against: str, shared_hosts: SharedHosts) -> Iterator[Callable[[], Sta
             stage.__exit__()
 
 
+@pytest.mark.timeout(300)
 def test_every_group_goes_on_after_a_restart(stages: Callable[[], Stage]) -> None:
     groups = [(kind, stages()) for kind in SURVIVORS]
     broker: UnderTest = groups[0][1].broker

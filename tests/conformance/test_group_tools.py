@@ -59,7 +59,7 @@ def test_kafka_consumer_groups_resets_offsets(stage: Stage) -> None:
 @pytest.mark.together
 def test_kafka_consumer_groups_describes_members(stage: Stage) -> None:
     tools, topic = Tools(stage.broker), stage.topic(partitions=3)
-    member = stage.raw_member([topic], session_timeout_ms=60_000)
+    member = stage.raw_member([topic], session_timeout_ms=600_000)
     assert member.join().error_code == 0
     assert member.sync({member.member_id: {topic: [0, 2]}}).error_code == 0
     described = tools.run(GROUPS, "--describe", "--group", stage.group, "--members", "--verbose")
