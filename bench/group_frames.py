@@ -84,11 +84,15 @@ def error_of(reply: bytes) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """A request whose replies all have the same size, and where those have the error code of the first partition."""
+    """A request whose replies all have the same size, and where those have the error code of the first partition.
+
+    `turns`: several requests to send one after the other instead.
+    """
 
     data: bytes
     reply_size: int
     error_at: int
+    turns: tuple[bytes, ...] = ()
 
 
 def commit(group: str, generation: int, member_id: str, topic: str, offsets: Mapping[int, int]) -> Call:

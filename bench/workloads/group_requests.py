@@ -53,16 +53,17 @@ def _fetch(opened: socket.socket, member: Membership, topic: str) -> group_frame
 
 
 def _join(opened: socket.socket, member: Membership, topic: str) -> group_frames.Call:
-    """The only member joins again: each time a rebalance begins, and a new generation is complete."""
-    data = group_frames.join(member.group, member.member_id, members.METADATA[0])
-    return group_frames.Call(data, 8 + len(connection.exchange(opened, data)), group_frames.ERROR_AT)
+    """The only member joins with other metadata each time: a rebalance begins, and a new generation is complete."""
+    turns = tuple(group_frames.join(member.group, member.member_id, each) for each in members.METADATA)
+    reply_size = 8 + len(connection.exchange(opened, turns[1]))
+    return group_frames.Call(turns[0], reply_size, group_frames.ERROR_AT, turns)
 
 
 APIS = (
     Api("Heartbeat v3", "", False, _heartbeat),
     Api("OffsetFetch v5", "one partition", False, _fetch),
     Api("OffsetCommit v7", "one partition", True, _commit),
-    Api("JoinGroup v5", "the only member again, a generation each", True, _join),
+    Api("JoinGroup v5", "the only member, changed: a generation each", True, _join),
 )
 
 
@@ -128,7 +129,7 @@ def _storm(subject: Subject, api: Api, shape: tuple[int, int], seconds: float) -
             Crowd(opened).play([one.enter() for one in joined])
             calls = [api.call(socket_, member, topic) for socket_, member in zip(opened, joined, strict=True)]
             pipelines = [
-                replay.Pipeline(socket_, [call.data], call.reply_size, call.error_at)
+                replay.Pipeline(socket_, call.turns or [call.data], call.reply_size, call.error_at)
                 for socket_, call in zip(opened, calls, strict=True)
             ]
             before = procfs.cpu_seconds(subject.pid)
