@@ -223,6 +223,7 @@ def test_offsets_of_a_topic_that_went_while_nobody_looked_do_not_rise_again(
     if not comes_back:
         world.topics.create("orders", 3)
     assert world.fetch_all("g") == {("metrics", 0): 6}
+    assert len(world.shard.offsets) == 1
 
 
 # -- retention (S0-18)
