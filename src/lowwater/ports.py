@@ -112,6 +112,9 @@ class Offload(Protocol):
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         """Run `work` elsewhere, then call `done(result, error)` on the event loop."""
 
+    def submit_read(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        """The same for cold reads, which do not wait behind fsyncs."""
+
     def submit_heavy(
         self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
     ) -> None:

@@ -7,6 +7,7 @@ import errno
 import fcntl
 import mmap
 import os
+import threading
 import time
 import uuid
 import weakref
@@ -51,11 +52,13 @@ class SystemIds:
 class SystemFile:
     """A file descriptor. Reads past the written end are short, as everywhere."""
 
-    __slots__ = ("_path", "fd")
+    __slots__ = ("_path", "_sync_failure", "_syncing", "fd")
 
     def __init__(self, path: str, fd: int) -> None:
         self._path = path
         self.fd = fd
+        self._syncing = threading.Lock()
+        self._sync_failure: OSError | None = None
 
     def pread(self, size: int, position: int) -> bytes:
         return os.pread(self.fd, size, position)
@@ -96,7 +99,15 @@ class SystemFile:
         _libc.fallocate(self.fd, KEEP_SIZE, ctypes.c_int64(position), ctypes.c_int64(size))
 
     def sync(self) -> None:
-        os.fdatasync(self.fd)
+        """The kernel tells a failure once: of two threads that sync the same handle, both must learn of it."""
+        with self._syncing:
+            if self._sync_failure is not None:
+                raise self._sync_failure
+            try:
+                os.fdatasync(self.fd)
+            except OSError as error:
+                self._sync_failure = error
+                raise
 
     def close(self) -> None:
         os.close(self.fd)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, TypeVar
 from lowwater.broker.durability import GroupCommit
 from lowwater.broker.fetch_sessions import FetchSessions
 from lowwater.broker.housekeeping import Housekeeping
+from lowwater.broker.log_starts import LogStarts
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.topic import OFFSETS_TOPIC, Topic
@@ -66,6 +67,7 @@ class Broker:
         self.fetch_bytes_max = config.int("fetch.max.bytes")
         self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"), self.ids)
         self.commits = GroupCommit(self.disk, self._offload, self.scheduler)
+        self.log_starts = LogStarts(self)
         self._flush_policy = config.str("log.flush.policy")
         self.store: LogStore
         self.topics: Topics
@@ -182,14 +184,13 @@ class Broker:
     def offload(self, work: Callable[[], T]) -> Pending[T]:
         """Run blocking `work` off the loop."""
         pending: Pending[T] = Pending()
+        self._offload.submit(work, _settling(pending))
+        return pending
 
-        def done(result: T | None, error: BaseException | None) -> None:
-            if error is not None:
-                pending.fail(error)
-            else:
-                pending.resolve(result)  # type: ignore[arg-type]
-
-        self._offload.submit(work, done)
+    def offload_read(self, work: Callable[[], T]) -> Pending[T]:
+        """The same for a cold read, which does not wait behind fsyncs."""
+        pending: Pending[T] = Pending()
+        self._offload.submit_read(work, _settling(pending))
         return pending
 
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
@@ -206,6 +207,16 @@ class Broker:
         """After appends: logs that came near their ceilings get higher ones before they need them."""
         if self.store.wants_ceilings:
             self._housekeeping.raise_ceilings()
+
+
+def _settling(pending: Pending[T]) -> Callable[[T | None, BaseException | None], None]:
+    def done(result: T | None, error: BaseException | None) -> None:
+        if error is not None:
+            pending.fail(error)
+        else:
+            pending.resolve(result)  # type: ignore[arg-type]
+
+    return done
 
 
 def _report_leftover(name: str, error: BaseException | None) -> None:

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import TYPE_CHECKING
 
+from lowwater.broker.log_starts import Failures
+from lowwater.broker.pending import Pending
 from lowwater.errors import StorageError
 from lowwater.log.compaction import CompactionPlan, CompactionResult, execute
 from lowwater.log.partition_log import PartitionLog
@@ -105,20 +107,30 @@ class Housekeeping:
         if not some or self._stopped:
             self._sweeping = False
             return
-        for log in some:
-            self._sweep(log)
-        self._broker.scheduler.call_soon(lambda: self._sweep_some(logs))
+        starts = {log: start for log in some if (start := self._start_after_sweep(log)) is not None}
+        if not starts:
+            self._broker.scheduler.call_soon(lambda: self._sweep_some(logs))
+            return
 
-    def _sweep(self, log: PartitionLog) -> None:
+        def moved(done: Pending[Failures]) -> None:
+            failures = done.result()
+            for log, start in starts.items():
+                if log in failures:
+                    _report_retention(log, failures[log])
+                else:
+                    logger.info("retention: %s starts at %d", log.topic_partition, start)
+            self._broker.scheduler.call_soon(lambda: self._sweep_some(logs))
+
+        self._broker.log_starts.advance(starts).on_done(moved)
+
+    def _start_after_sweep(self, log: PartitionLog) -> int | None:
         now_ms = self._broker.clock.now_ms()
         try:
             log.roll_if_due(now_ms)
-            deleted = log.apply_retention(now_ms)
+            return log.start_after_retention(now_ms)
         except StorageError as error:
-            logger.error("retention of %s failed and is tried again later: %s", log.topic_partition, error)
-            return
-        if deleted:
-            logger.info("retention removed %d segments of %s", len(deleted), log.topic_partition)
+            _report_retention(log, error)
+            return None
 
     # ---- compaction
 
@@ -181,3 +193,7 @@ class Housekeeping:
                 logger.error("the checkpoint failed and is tried again later: %s", error)
 
         self._broker.submit(write, done)
+
+
+def _report_retention(log: PartitionLog, error: Exception) -> None:
+    logger.error("retention of %s failed and is tried again later: %s", log.topic_partition, error)

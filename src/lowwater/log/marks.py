@@ -157,10 +157,17 @@ class Marks:
     def log_start_of(self, key: LogKey) -> int:
         return self._marks[_LOG_START].get(key, 0)
 
-    def raise_log_start(self, key: LogKey, offset: int) -> None:
-        """Durable on return; StorageError when it fails, and then nothing may be deleted."""
-        if offset > self.log_start_of(key):
-            self._raise(_LOG_START, key, offset)
+    def write_log_start(self, key: LogKey, offset: int) -> None:
+        """Write it down; it holds, and may be noted, after `sync`."""
+        self._journal.append([_MARK_RECORD.pack(_LOG_START, *key, offset)])
+
+    def note_log_start(self, key: LogKey, offset: int) -> None:
+        """The mark is durable."""
+        self._note(_LOG_START, key, offset)
+
+    def sync(self) -> None:
+        """Make every mark durable that was written; for any thread. StorageError when that fails, which is final."""
+        self._journal.sync()
 
     @property
     def is_failed(self) -> bool:

@@ -8,26 +8,28 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.log import compaction_plan, lookup, retention
+from lowwater.log import compaction_plan, log_start, lookup, retention
 from lowwater.log.admission import admit
+from lowwater.log.appended import Appended
 from lowwater.log.atomic_file import is_disk_full
 from lowwater.log.availability import Availability
 from lowwater.log.batches import DamagedBatchError
 from lowwater.log.checkpoint import LogEntry, SegmentEntry
+from lowwater.log.cold import Warmed
 from lowwater.log.compaction import CompactionPlan, CompactionResult
 from lowwater.log.config import LogConfig
 from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.flush import FlushTicket, run_tickets
+from lowwater.log.log_start import LogStart
 from lowwater.log.lookup import OffsetAtTime
 from lowwater.log.marks import LogKey, Marks, raise_point
 from lowwater.log.producers import Producer, Producers
 from lowwater.log.segment import Segment, ShortWriteError
 from lowwater.log.segments import Segments
 from lowwater.log.slices import Slice, empty_slice
-from lowwater.log.snapshots import secure_snapshot, write_snapshot
+from lowwater.log.snapshots import write_snapshot
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
 from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
@@ -35,16 +37,6 @@ from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
 __all__ = ["Appended", "FlushTicket", "OffsetAtTime", "PartitionLog", "Slice", "run_tickets"]
 
 logger = logging.getLogger(__name__)
-
-
-class Appended(NamedTuple):
-    """Where a batch went. A duplicate has the place of the batch it repeats."""
-
-    base_offset: int
-    last_offset: int
-    log_append_time_ms: int
-    log_start: int
-    duplicate: bool
 
 
 class PartitionLog(Availability):
@@ -298,15 +290,15 @@ class PartitionLog(Availability):
 
     # -- looking up
 
-    def offset_for_time(self, timestamp: int, *, upto: int) -> OffsetAtTime | None:
-        """The first record at or after `timestamp`, also when timestamps are out of order; None when there is none."""
+    def offset_for_time(self, timestamp: int, *, upto: int, warmed: Warmed | None = None) -> OffsetAtTime | None:
+        """The first record at or after `timestamp`, also out of order. `warmed`: ColdReadError instead of waiting."""
         with self._reading():
-            return lookup.first_at_or_after(self, timestamp, upto)
+            return lookup.first_at_or_after(self, timestamp, upto, warmed)
 
-    def offset_of_max_timestamp(self, *, upto: int) -> OffsetAtTime | None:
-        """The first record with the largest timestamp."""
+    def offset_of_max_timestamp(self, *, upto: int, warmed: Warmed | None = None) -> OffsetAtTime | None:
+        """The first record with the largest timestamp; `warmed` as above."""
         with self._reading():
-            return lookup.with_max_timestamp(self, upto)
+            return lookup.with_max_timestamp(self, upto, warmed)
 
     @contextlib.contextmanager
     def _reading(self) -> Iterator[None]:
@@ -389,47 +381,59 @@ class PartitionLog(Availability):
             self.log_end = self.flushed_end = offset
             self.advance_log_start(offset)
 
-    def delete_before(self, offset: int) -> int:
-        """Move the log start up to `offset` (DeleteRecords); durable on return. -1 as offset means the log end."""
+    def start_after_deletion(self, offset: int) -> int:
+        """Where the log starts once everything below `offset` (-1: the log end) is deleted; ApiError beyond the end."""
         self.check_online()
         target = self.log_end if offset == -1 else offset
         if not 0 <= target <= self.log_end:
             raise self._out_of_range(offset)
+        return max(target, self.log_start)
+
+    def start_after_retention(self, now_ms: int) -> int | None:
+        """Where the log starts without the segments that are too old or too many; None when none is."""
+        if self.offline is not None or not retention.is_worth_a_look(self, self._stored, now_ms):
+            return None
+        if self._producers is not None:
+            self._producers.expire(now_ms, self.config.producer_expiration_ms)
+        expired = retention.expired(self, now_ms)
+        return max(self.log_start, expired[-1].next_offset) if expired else None
+
+    def delete_before(self, offset: int) -> int:
+        """Move the log start up to `offset` (DeleteRecords). Blocking, durable on return."""
+        target = self.start_after_deletion(offset)
         if target > self.log_start:
             self.advance_log_start(target)
         return self.log_start
 
     def apply_retention(self, now_ms: int) -> list[int]:
-        """Delete segments by age, by size, and those below the log start; return their base offsets."""
-        if self.offline is not None or not self._may_expire(now_ms):
-            return []
-        if self._producers is not None:
-            self._producers.expire(now_ms, self.config.producer_expiration_ms)
-        expired = retention.expired(self, now_ms)
-        if expired:
-            self.advance_log_start(max(self.log_start, expired[-1].next_offset))
-        return [segment.base_offset for segment in expired]
+        """Delete by age, by size, and what lies below the log start; return the base offsets. Blocking."""
+        start = self.start_after_retention(now_ms)
+        return [] if start is None else self.advance_log_start(start)
 
-    def _may_expire(self, now_ms: int) -> bool:
-        """Whether it is worth a look; a log that nobody uses is not loaded for nothing."""
-        if self._stored is None:
-            return self.size_bytes > 0
-        return retention.may_have_expired(LogEntry.decode(self._stored), self.config, now_ms)
+    def advance_log_start(self, offset: int) -> list[int]:
+        """Make `offset` the durable log start, remove the segments below; return their base offsets. Blocking."""
+        start = self.begin_log_start(offset)
+        start.secure()
+        self.mark_log_start(start)
+        self._secure(lambda marks: marks.sync())
+        return self.finish_log_start(start)
 
-    def advance_log_start(self, offset: int) -> None:
-        """Make `offset` the durable log start, then remove the segments that end at or before it."""
-        doomed = [one for one in self.segments if one.next_offset <= offset]
-        if doomed and self._producers is not None:
-            remaining = self.segments[len(doomed) :]
-            start = remaining[0].base_offset if remaining else self.log_end
-            secure_snapshot(self._shared.disk, self.directory, start, self._producers, is_current=not remaining)
-        try:
-            self._shared.marks.raise_log_start(self.key, offset)
-        except StorageError as error:
-            raise (error if error.retriable else self.go_offline(str(error))) from error
-        self.log_start = max(self.log_start, offset)
+    def begin_log_start(self, offset: int) -> LogStart:
+        return log_start.begin(self, self._shared.disk, offset)
+
+    def mark_log_start(self, start: LogStart) -> None:
+        """What had to be secured is. The marks still have to be synced."""
+        self._secure(lambda marks: marks.write_log_start(self.key, start.offset))
+
+    def finish_log_start(self, start: LogStart) -> list[int]:
+        """The mark is durable: remove the segments that end at or before it; return their base offsets."""
+        self.check_online()
+        self._shared.marks.note_log_start(self.key, start.offset)
+        self.log_start = max(self.log_start, start.offset)
         self._epochs.drop_before(self.log_start)
+        doomed = [one for one in self.segments if one.next_offset <= self.log_start]
         self._remove(doomed)
+        return [segment.base_offset for segment in doomed]
 
     def _remove(self, segments: list[Segment]) -> None:
         self._segments.remove(segments)
@@ -475,17 +479,14 @@ class PartitionLog(Availability):
         all_durable = self.flushed_end >= self.log_end and self.offline is None
         flushed_end = min(self.flushed_end, self.log_end)
         ends = (self.log_start, self.log_end, flushed_end, self._resume_at, self.clean_until)
-        state = (*ends, self.size_bytes, len(self.segments), len(self.producer_state), self._is_sealed, all_durable)
+        is_sealed = bool(self.segments) and self.segments[-1].is_sealed
+        state = (*ends, self.size_bytes, len(self.segments), len(self.producer_state), is_sealed, all_durable)
         if self._entry is None or self._entry[0] != state:
             segments = [SegmentEntry.of(segment) for segment in self.segments]
             producers = self.producer_state.encode() if all_durable else None
             encoded = LogEntry(*ends, segments, list(self._epochs), producers).encode()
             self._entry = (state, encoded)
         return self._entry[1]
-
-    @property
-    def _is_sealed(self) -> bool:
-        return bool(self.segments) and self.segments[-1].is_sealed
 
     def save(self) -> None:
         """Leave indexes for the next start."""

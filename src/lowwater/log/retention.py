@@ -12,8 +12,14 @@ if TYPE_CHECKING:
     from lowwater.log.partition_log import PartitionLog
 
 
-def may_have_expired(entry: LogEntry, config: LogConfig, now_ms: int) -> bool:
-    """The same question about a log that is not loaded."""
+def is_worth_a_look(log: PartitionLog, stored: bytes | None, now_ms: int) -> bool:
+    """A log that nobody uses, and of which only `stored` is known, is not loaded for nothing."""
+    if stored is None:
+        return log.size_bytes > 0
+    return _may_have_expired(LogEntry.decode(stored), log.config, now_ms)
+
+
+def _may_have_expired(entry: LogEntry, config: LogConfig, now_ms: int) -> bool:
     if not entry.segments or not config.delete:
         return False
     oldest = entry.segments[0].facts

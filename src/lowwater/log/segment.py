@@ -20,7 +20,7 @@ from lowwater.log.index import SegmentIndex
 from lowwater.log.sidecar import SIDECAR_SUFFIXES, SegmentFacts, read_sidecar, write_sidecar
 from lowwater.log.slices import Slice, empty_slice
 from lowwater.log.tally import Tally
-from lowwater.ports import File
+from lowwater.ports import Disk, File
 from lowwater.types import Buffer
 from lowwater.wire.records import CRC_START
 
@@ -114,6 +114,19 @@ class Segment(Tally):
         return self._index
 
     @property
+    def has_index(self) -> bool:
+        """Whether using the index reads no file."""
+        return self._index is not None or self._whole_sum is not None
+
+    @property
+    def index_paths(self) -> tuple[str, ...]:
+        return tuple(self._stem + suffix for suffix in SIDECAR_SUFFIXES)
+
+    @property
+    def disk(self) -> Disk:
+        return self._files.disk
+
+    @property
     def _stem(self) -> str:
         return segment_path(self.directory, self.base_offset, "")
 
@@ -174,7 +187,7 @@ class Segment(Tally):
         if begin >= end:
             return empty_slice()
         wanted = min(max_bytes, end - begin)
-        if not self._is_cached(begin, wanted):
+        if not self.is_cached(begin, wanted):
             return self._cold(offset, begin, max_bytes, end, min_one)
         self.verify(begin, min(begin + wanted, end))
         if wanted < SMALL_READ:
@@ -191,7 +204,8 @@ class Segment(Tally):
         stop = last_boundary(view, max(start, self.index.boundary_before(limit)), limit, end)
         return start + span_at(view, start)[2] if stop == start and min_one else stop
 
-    def _is_cached(self, begin: int, size: int) -> bool:
+    def is_cached(self, begin: int, size: int) -> bool:
+        """Whether reading that range is likely not to wait for the disk."""
         if begin >= max(self._hot_from, self.size - HOT_TAIL):
             return True
         return self.handle.file().is_cached(begin, max(size, 1))

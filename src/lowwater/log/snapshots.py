@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import contextlib
 
-from lowwater.errors import StorageError
 from lowwater.log.atomic_file import read_sealed, replace_file, sealed
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.producers import Producers
@@ -27,9 +26,13 @@ def snapshot_offsets(names: list[str]) -> list[int]:
     return sorted(int(stem) for stem in stems if stem.isdigit())
 
 
-def write_snapshot(disk: Disk, directory: str, offset: int, producers: Producers, *, durable: bool = False) -> None:
-    """Need not be durable as long as the batches are there, from which it can be rebuilt."""
-    replace_file(disk, snapshot_path(directory, offset), sealed(SNAPSHOT_KIND, producers.encode()), durable=durable)
+def write_snapshot(disk: Disk, directory: str, offset: int, producers: Producers) -> None:
+    """Not durable, and need not be as long as the batches are there, from which it can be rebuilt."""
+    replace_file(disk, snapshot_path(directory, offset), encode_snapshot(producers), durable=False)
+
+
+def encode_snapshot(producers: Producers) -> bytes:
+    return sealed(SNAPSHOT_KIND, producers.encode())
 
 
 def read_snapshot(disk: Disk, directory: str, offset: int) -> Producers | None:
@@ -37,30 +40,12 @@ def read_snapshot(disk: Disk, directory: str, offset: int) -> Producers | None:
     return None if data is None else Producers.decode(data)
 
 
-def secure_snapshot(disk: Disk, directory: str, start: int, producers: Producers, *, is_current: bool) -> None:
-    """Before the segments below `start` go: what producers did there must be known without them.
-
-    `producers` is the state now; it is the state at `start` when nothing follows (`is_current`), else that is on disk.
-    """
-    try:
-        if is_current:
-            write_snapshot(disk, directory, start, producers, durable=True)
-        elif disk.exists(snapshot_path(directory, start)):
-            _sync(disk, directory, start)
-        for offset in snapshot_offsets(disk.listdir(directory)):
-            if offset < start:
-                disk.unlink(snapshot_path(directory, offset))
-    except OSError as error:
-        raise StorageError(f"{directory}: the producer snapshot is not durable: {error}", retriable=True) from error
-
-
-def _sync(disk: Disk, directory: str, offset: int) -> None:
-    file = disk.open(snapshot_path(directory, offset))
-    try:
-        file.sync()
-    finally:
-        file.close()
-    disk.sync_dir(directory)
+def newest_snapshot(disk: Disk, directory: str, upto: int) -> tuple[int, Producers]:
+    """(offset, state before it) of the last good snapshot up to `upto`; (0, nobody) when there is none."""
+    for offset in reversed(snapshot_offsets(disk.listdir(directory))):
+        if offset <= upto and (found := read_snapshot(disk, directory, offset)) is not None:
+            return offset, found
+    return 0, Producers()
 
 
 def replay(producers: Producers, segments: list[Segment], start: int, end: int, now_ms: int) -> None:

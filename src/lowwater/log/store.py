@@ -180,6 +180,10 @@ class LogStore:
         """The same, blocking."""
         self._marks.raise_ceilings()
 
+    def sync_marks(self) -> None:
+        """Make durable what logs have written down; for any thread."""
+        self._marks.sync()
+
     # -- topics
 
     def delete_topic(self, topic_id: bytes) -> None:

@@ -18,6 +18,8 @@ T = TypeVar("T")
 
 # The fsyncs that may run side by side, and some for everything else.
 THREADS_MAX = SYNCS_MAX + 4
+# Reads of their own: a disk that syncs for seconds must not hold up who reads from another, or from its cache.
+READERS_MAX = 4
 
 
 class LoopScheduler:
@@ -32,7 +34,7 @@ class LoopScheduler:
 
 
 class PoolOffload:
-    """A few threads for fsync and cold reads, a process for heavy work; results come back on the loop.
+    """A few threads for fsyncs, some for cold reads, a process for heavy work; results come back on the loop.
 
     The process lives only while there is work for it. Without `processes`, heavy work goes to a thread.
     """
@@ -42,6 +44,7 @@ class PoolOffload:
     ) -> None:
         self._loop = loop
         self._threads = ThreadPoolExecutor(threads_max, thread_name_prefix="lowwater-offload")
+        self._readers = ThreadPoolExecutor(READERS_MAX, thread_name_prefix="lowwater-read")
         self._processes = processes
         self._heavy_pool: Executor | None = None
         self._heavy_unfinished = 0
@@ -51,6 +54,9 @@ class PoolOffload:
 
     def submit(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
         self._watch(self._threads.submit(work), done)
+
+    def submit_read(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        self._watch(self._readers.submit(work), done)
 
     def submit_heavy(
         self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
@@ -112,6 +118,7 @@ class PoolOffload:
     def close(self) -> None:
         self._end_process()
         self._threads.shutdown(wait=True)
+        self._readers.shutdown(wait=True)
 
 
 def _new_process_pool() -> Executor:

@@ -117,6 +117,9 @@ class VirtualOffload:
         if not self.held:
             self.step()
 
+    def submit_read(self, work: Callable[[], T], done: Callable[[T | None, BaseException | None], None]) -> None:
+        self.submit(work, done)
+
     def submit_heavy(
         self, work: Callable[[A], T], argument: A, done: Callable[[T | None, BaseException | None], None]
     ) -> None:

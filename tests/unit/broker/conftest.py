@@ -34,6 +34,8 @@ class HeldOffload:
         if not self.hold:
             self.release()
 
+    submit_read = submit
+
     def release(self) -> None:
         while self._held:
             work, done = self._held.pop(0)
@@ -122,8 +124,12 @@ class BrokerInMemory:
 
     def ask(self, request: Any, version: int | None = None) -> Any:
         answer = self.begin(request, version)
-        assert not isinstance(answer, Pending), "the answer waits for something"
-        return answer
+        if not isinstance(answer, Pending):
+            return answer
+        self.scheduler.turn()
+        assert answer.done, "the answer waits for something"
+        api = API[declaration_of(type(request)).key]
+        return self.decode(answer.result(), api.key, api.version_max if version is None else version)
 
     @staticmethod
     def decode(reply: Any, api_key: int, version: int) -> Any:

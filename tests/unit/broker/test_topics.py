@@ -45,6 +45,8 @@ class Inline:
         if not self.hold:
             self.release()
 
+    submit_read = submit
+
     def release(self) -> None:
         while self._held:
             work, done = self._held.pop(0)

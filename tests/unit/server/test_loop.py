@@ -34,6 +34,24 @@ def test_a_callback_that_fails_does_not_keep_the_broker_from_stopping() -> None:
     assert asyncio.run(stop()) == ["a bug"]
 
 
+def test_a_cold_read_does_not_wait_behind_fsyncs() -> None:
+    async def read() -> str | None:
+        running = asyncio.get_running_loop()
+        offload = PoolOffload(running, threads_max=2)
+        gate, answer = threading.Event(), running.create_future()
+        for _ in range(4):
+            offload.submit(lambda: gate.wait(10), lambda *_: None)
+        offload.submit_read(lambda: "read", lambda result, _: answer.set_result(result))
+        try:
+            return await asyncio.wait_for(answer, 5)
+        finally:
+            gate.set()
+            await offload.drained()
+            offload.close()
+
+    assert asyncio.run(read()) == "read"
+
+
 class NoProcesses:
     def submit(self, *_: Any) -> Any:
         raise OSError("too many processes")

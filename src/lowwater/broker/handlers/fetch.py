@@ -287,7 +287,7 @@ class FetchJob:
             self._take_warmed(done.result())
             answer.resolve(self._response())
 
-        self._broker.offload(lambda: [_warm(part) for part in cold]).on_done(warmed)
+        self._broker.offload_read(lambda: [_warm(part) for part in cold]).on_done(warmed)
         return answer
 
     def _take_warmed(self, failures: list[StorageError | None]) -> None:

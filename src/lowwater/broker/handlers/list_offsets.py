@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.log.cold import ColdReadError, Warmed
 from lowwater.log.partition_log import PartitionLog
 from lowwater.wire.messages.list_offsets import (
     ListOffsetsPartition,
@@ -32,21 +33,23 @@ READ_COMMITTED = 1
 
 
 @handles(ListOffsetsRequest)
-def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
+async def list_offsets(broker: Broker, request: ListOffsetsRequest, context: RequestContext) -> ListOffsetsResponse:
     asked = Counter((topic.name, one.partition_index) for topic in request.topics for one in topic.partitions)
     topics = []
     for topic in request.topics:
         # A partition asked twice is answered once, as refused.
         once = {one.partition_index: one for one in topic.partitions}
         answers = [
-            _answer(broker, topic.name, one, request, context, repeated=asked[topic.name, one.partition_index] > 1)
+            await _answer(
+                broker, topic.name, one, request, context, repeated=asked[topic.name, one.partition_index] > 1
+            )
             for one in once.values()
         ]
         topics.append(ListOffsetsTopicResponse(name=topic.name, partitions=answers))
     return ListOffsetsResponse(topics=topics)
 
 
-def _answer(
+async def _answer(
     broker: Broker,
     topic: str,
     asked: ListOffsetsPartition,
@@ -63,7 +66,7 @@ def _answer(
         if context.api_version == 0:
             return _answer_old_style(partition.log, asked, broker.clock.now_ms())
         partition.check_leader_epoch(asked.current_leader_epoch)
-        return _answer_one(partition.log, asked, request.isolation_level, context.api_version)
+        return await _answer_one(broker, partition.log, asked, request.isolation_level, context.api_version)
     except ApiError as error:
         code = error.code
     except StorageError:
@@ -80,10 +83,18 @@ def _answer_old_style(log: PartitionLog, asked: ListOffsetsPartition, now_ms: in
     )
 
 
-def _answer_one(
-    log: PartitionLog, asked: ListOffsetsPartition, isolation_level: int, version: int
+async def _answer_one(
+    broker: Broker, log: PartitionLog, asked: ListOffsetsPartition, isolation_level: int, version: int
 ) -> ListOffsetsPartitionResponse:
-    offset, timestamp, epoch = _find(log, asked.timestamp, isolation_level)
+    warmed: Warmed = set()
+    while True:
+        try:
+            offset, timestamp, epoch = _find(log, asked.timestamp, isolation_level, warmed)
+            break
+        except ColdReadError as cold:
+            # Pages come from disk elsewhere: here everyone would wait for them.
+            await broker.offload_read(cold.bring_in)
+            warmed.add(cold.place)
     answer = ListOffsetsPartitionResponse(partition_index=asked.partition_index, timestamp=timestamp, offset=offset)
     if version >= LEADER_EPOCHS_SINCE:
         answer.leader_epoch = epoch
@@ -96,8 +107,8 @@ def _check_special_time(timestamp: int, version: int) -> None:
         raise ApiError(ErrorCode.UNSUPPORTED_VERSION, f"timestamp {timestamp} has no meaning in ListOffsets v{version}")
 
 
-def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> tuple[int, int, int]:
-    """(offset, timestamp, leader epoch), -1 where there is none."""
+def _find(log: PartitionLog, timestamp: int, isolation_level: int, warmed: Warmed) -> tuple[int, int, int]:
+    """(offset, timestamp, leader epoch), -1 where there is none; ColdReadError when that has to be read from disk."""
     end = log.last_stable if isolation_level == READ_COMMITTED else log.log_end
     if timestamp == LATEST:
         return end, -1, log.leader_epoch
@@ -107,9 +118,9 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int) -> tuple[int,
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
     found = (
-        log.offset_of_max_timestamp(upto=end)
+        log.offset_of_max_timestamp(upto=end, warmed=warmed)
         if timestamp == MAX_TIMESTAMP
-        else log.offset_for_time(timestamp, upto=end)
+        else log.offset_for_time(timestamp, upto=end, warmed=warmed)
     )
     if found is None:
         return -1, -1, -1
