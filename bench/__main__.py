@@ -45,7 +45,7 @@ def _arguments() -> argparse.Namespace:
         prog="python -m bench", epilog=f"workloads:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("workloads", nargs="*", metavar="workload", help="all of them when none is named")
-    parser.add_argument("--quick", action="store_true", help="less of everything: under 2 minutes, rougher figures")
+    parser.add_argument("--quick", action="store_true", help="less of everything: under 3 minutes, rougher figures")
     parser.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka out")
     arguments = parser.parse_args()
     if unknown := set(arguments.workloads) - set(WORKLOADS):

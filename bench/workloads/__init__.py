@@ -22,8 +22,8 @@ from bench.workloads import (
     requests,
 )
 
-# Takes its time whatever is asked, and needs no broker.
-NOT_QUICK = ("codec",)
+# They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
+NOT_QUICK = ("committed", "assignors", "codec")
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),
