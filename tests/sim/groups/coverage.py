@@ -8,9 +8,9 @@ from typing import Any, cast
 
 from lowwater.groups.classic_table import TABLE
 
-# An Empty group has no members, so whoever calls itself one is refused before the table is asked; no request for a
-# transaction's offsets exists yet.
-UNREACHABLE = {f"{request} / Empty" for request in ("Heartbeat", "Join, known id", "OffsetCommit, member", "Sync")} | {
+# An Empty group has no members, so only requests that come very late meet it; no request for a transaction's offsets
+# exists yet.
+NOT_DEMANDED = {f"{request} / Empty" for request in ("Heartbeat", "Join, known id", "OffsetCommit, member", "Sync")} | {
     f"{request} / {state}" for request, row in TABLE.items() for state in row if request.startswith("Txn")
 }
 ALL_CELLS = {f"{request} / {state}" for request, row in TABLE.items() for state in row}

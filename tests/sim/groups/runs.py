@@ -83,7 +83,7 @@ def run_every_append(seeds: Iterable[int]) -> Totals:
     """Each seed once without any crash, then with a crash at each of its appends, of both kinds in turns."""
     totals = _totals()
     for seed in seeds:
-        appends = run(seed, crash_at=0).appends
+        appends = run(seed, crash_at=0).appends_at_risk
         for at in range(1, appends + 1):
             report = run(seed, crash_at=at, power_cut=(seed + at) % 2 == 0)
             report.problems = [f"crash at append {at}: {problem}" for problem in report.problems]

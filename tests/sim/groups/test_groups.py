@@ -6,7 +6,8 @@ More by hand: `python -m tests.sim.groups --seeds 10000`.
 from __future__ import annotations
 
 import pytest
-from tests.sim.groups.coverage import ALL_CELLS, UNREACHABLE
+from tests.sim.groups.broker_world import run as run_broker
+from tests.sim.groups.coverage import ALL_CELLS, NOT_DEMANDED
 from tests.sim.groups.runs import Totals, run, run_every_append, run_seeds
 
 SEEDS, CHUNK = 500, 50
@@ -32,7 +33,7 @@ def _assert_busy(totals: Totals) -> None:
 
 
 @pytest.mark.timeout(300)
-@pytest.mark.parametrize("seed", [3, 4])
+@pytest.mark.parametrize("seed", [4, 7])
 def test_a_crash_at_any_append_changes_nothing(seed: int) -> None:
     totals = run_every_append([seed])
     assert not totals.violations, "\n".join(totals.violations[:10])
@@ -42,7 +43,14 @@ def test_a_crash_at_any_append_changes_nothing(seed: int) -> None:
 @pytest.mark.timeout(300)
 def test_the_runs_meet_every_cell_of_the_classic_table() -> None:
     met = run_seeds(range(RUNS_OF_CELLS)).cells
-    assert not ALL_CELLS - UNREACHABLE - met
+    assert not ALL_CELLS - NOT_DEMANDED - met
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_whole_broker_keeps_its_groups_right_too(seed: int) -> None:
+    report = run_broker(seed)
+    assert not report.problems, str(report)
+    assert report.answered > 50
 
 
 def test_the_same_seed_gives_the_same_run() -> None:

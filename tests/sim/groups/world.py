@@ -37,6 +37,7 @@ class Report:
     crashes: int = 0
     power_cuts: int = 0
     appends: int = 0
+    appends_at_risk: int = 0  # while things go wrong
     reloads: int = 0
     answered: int = 0
     acked: int = 0
@@ -228,7 +229,10 @@ class World:
         self.report.appends += 1
         if self._shadowed:
             self.report.reloads += judge_reload(self.node, self.judge)
-        often = self._crash_at is None and self.network.is_faulty and self.draw.random() < 0.015
+        if not self.network.is_faulty:
+            return
+        self.report.appends_at_risk += 1
+        often = self._crash_at is None and self.draw.random() < 0.015
         if often or self.report.appends == self._crash_at:
             self._crash(power_cut=self._power_cut if self._crash_at else self.draw.random() < 0.5)
 
