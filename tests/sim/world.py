@@ -129,7 +129,7 @@ class World:
     def delete_topic(self, ledger: PartitionLedger) -> None:
         """The metadata log has already forgotten the topic, durably, when its files go."""
         ledger.deleted_at = self.disk.operations
-        self.attempt(lambda: self.store.delete_topic(ledger.topic_id))
+        self.attempt(lambda: self.store.begin_delete_topic(ledger.topic_id)())
 
     # -- records
 

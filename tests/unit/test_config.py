@@ -121,7 +121,6 @@ def test_values_come_out_typed() -> None:
     assert loaded.float("log.cleaner.min.cleanable.ratio") == 0.5
     assert loaded.str("log.flush.policy") == "acks"
     assert loaded.maybe_str("broker.rack") is None
-    assert loaded.maybe_int("log.retention.ms") is None
     assert loaded.list("advertised.listeners") == ()
 
 

@@ -182,10 +182,22 @@ class Housekeeping:
 
     def checkpoint(self) -> None:
         """Write down what is durable, off the loop; nobody waits for it."""
-        if self._checkpointing:
-            return
+        if not self._checkpointing:
+            self._checkpointing = True
+            self._encode_some(iter(list(self._broker.store.logs())))
+
+    def _encode_some(self, logs: Iterator[PartitionLog]) -> None:
+        """What thousands of logs have to say is put together in turns; they remember it until they change."""
+        some = list(islice(logs, LOGS_PER_TURN))
+        for log in some:
+            log.entry()
+        if some and not self._stopped:
+            self._broker.scheduler.call_soon(lambda: self._encode_some(logs))
+        elif not self._stopped:
+            self._write_checkpoint()
+
+    def _write_checkpoint(self) -> None:
         write = self._broker.store.begin_checkpoint()
-        self._checkpointing = True
 
         def done(_: None, error: BaseException | None) -> None:
             self._checkpointing = False

@@ -83,7 +83,7 @@ def command(
     try:
         _run(config, data_dir or config.data_dir() or DATA_DIR, host, port)
     except OSError as error:
-        raise ConfigError(f"cannot start: {error}") from error
+        raise ConfigError(f"the broker did not stop cleanly: {error}") from error
 
 
 def _log_to_stderr(level: str) -> None:
@@ -148,7 +148,10 @@ async def _serve(config: BrokerConfig, data_dir: str, host: str | None, port: in
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
-    await node.start(host or listen.host, listen.port if port is None else port)
+    try:
+        await node.start(host or listen.host, listen.port if port is None else port)
+    except OSError as error:
+        raise ConfigError(f"cannot start: {error}") from error
     _collect_less_often()
     print(f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}", flush=True)
     await stop.wait()

@@ -41,8 +41,5 @@ class TypedValues:
         assert value is None or isinstance(value, tuple), name
         return value or ()
 
-    def maybe_int(self, name: builtins.str) -> builtins.int | None:
-        return None if self.value(name) is None else self.int(name)
-
     def maybe_str(self, name: builtins.str) -> builtins.str | None:
         return None if self.value(name) is None else self.str(name)

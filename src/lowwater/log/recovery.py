@@ -22,7 +22,7 @@ from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.marks import LogKey
 from lowwater.log.producers import Producers
 from lowwater.log.quarantine import Quarantine, has_batches
-from lowwater.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
+from lowwater.log.segment import ALLOCATE_FROM, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
 from lowwater.log.sidecar import durable_facts
 from lowwater.log.snapshots import read_snapshot, replay, snapshot_offsets, snapshot_path
 from lowwater.log.state import LogState, Shared
@@ -111,6 +111,9 @@ class Recovery:
             damage = self._scan(segment, size, rest[0] if rest else None)
             if damage is not None:
                 self._cut(segment, damage)
+            elif segment.size >= ALLOCATE_FROM:
+                # Gives back the room that a killed process had reserved behind the end.
+                segment.handle.file().truncate(segment.size)
         if segment.size and segment.next_offset > self._state.log_start:
             segment.is_sealed = bool(rest)
             self._state.segments.append(segment)

@@ -186,12 +186,11 @@ class LogStore:
 
     # -- topics
 
-    def delete_topic(self, topic_id: bytes) -> None:
-        """Remove the topic's logs. Its deletion is durable elsewhere: what a crash leaves, the next start removes."""
-        self.begin_delete_topic(topic_id)()
-
     def begin_delete_topic(self, topic_id: bytes) -> Callable[[], None]:
-        """Close the topic's logs; the result removes the files, and may run in another thread."""
+        """Close the topic's logs; the result removes the files, and may run in another thread.
+
+        The deletion is durable elsewhere: what a crash leaves, the next start removes.
+        """
         for key in [key for key in self._logs if key[0] == topic_id]:
             log = self._logs.pop(key)
             log.retire("the topic was deleted")

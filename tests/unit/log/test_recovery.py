@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 
 import pytest
-from tests.unit.log.support import NOW, Home, batch_of, read_all, read_bytes, values
+from tests.unit.log.support import NOW, SMALL, Home, batch_of, read_all, read_bytes, values
 
 from lowwater.log.marks import CEILING_DEFAULT
+from lowwater.testing.disk_image import Truncate
 
 FIRST = "00000000000000000000.log"
 
@@ -307,3 +309,14 @@ def test_a_log_that_is_gone_after_a_clean_stop_does_not_begin_again_at_zero() ->
     home.start()
     assert values(home.log()) == []
     assert home.append(b"c").base_offset >= 2
+
+
+def test_room_that_a_killed_broker_had_reserved_is_given_back() -> None:
+    home = Home(replace(SMALL, segment_bytes=1 << 24, max_message_bytes=1 << 22))
+    home.append(b"x" * (1 << 20))
+    home.append(b"y" * (1 << 20))
+    home.store.abandon()
+    began, size = home.disk.operations, size_of(home)
+    home.start()
+    assert len(values(home.log())) == 2
+    assert size in [one.size for one in home.disk.journal[began:] if isinstance(one, Truncate)]

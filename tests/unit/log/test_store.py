@@ -151,7 +151,7 @@ def test_a_deleted_topic_is_gone_and_a_new_one_of_its_name_is_empty() -> None:
     home = Home()
     home.append(b"a")
     log = home.log()
-    home.store.delete_topic(TOPIC_ID)
+    home.store.begin_delete_topic(TOPIC_ID)()
     assert home.disk.listdir("/data/topics") == []
     with pytest.raises(StorageError, match="deleted"):
         log.append(batch_of(b"b"), NOW)
