@@ -10,9 +10,9 @@ from lowwater.groups.classic_table import TABLE
 
 # An Empty group has no members, so only requests that come very late meet it; no request for a transaction's offsets
 # exists yet.
-NOT_DEMANDED = {f"{request} / Empty" for request in ("Heartbeat", "Join, known id", "OffsetCommit, member", "Sync")} | {
-    f"{request} / {state}" for request, row in TABLE.items() for state in row if request.startswith("Txn")
-}
+NOT_DEMANDED = {
+    f"{request} / Empty" for request in ("Heartbeat", "Join, known id", "Leave", "OffsetCommit, member", "Sync")
+} | {f"{request} / {state}" for request, row in TABLE.items() for state in row if request.startswith("Txn")}
 ALL_CELLS = {f"{request} / {state}" for request, row in TABLE.items() for state in row}
 met: set[str] = set()
 
