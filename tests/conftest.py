@@ -74,9 +74,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "peer(name): needs another broker or client, see `make peers`")
-    config.addinivalue_line(
-        "markers", "together: a group test that waits beside others"
-    )
+    config.addinivalue_line("markers", "together: a group test that waits beside others")
     config.addinivalue_line("markers", "only_against(name): meaningful for one of the two brokers only")
 
 

@@ -15,10 +15,7 @@ TABLES = ("broker_settings.py", "group_settings.py", "log_settings.py", "topic_s
 # A name with a value behind it is set, not read.
 NAME_READ = re.compile(r'"([a-z0-9.]+)"(?!:)')
 READ = {
-    name
-    for path in SOURCES.rglob("*.py")
-    if path.name not in TABLES
-    for name in NAME_READ.findall(path.read_text())
+    name for path in SOURCES.rglob("*.py") if path.name not in TABLES for name in NAME_READ.findall(path.read_text())
 }
 READ_THROUGH_TOPICS = {
     synonym.name for setting in TOPIC_SETTINGS if setting.name in READ for synonym in setting.synonyms
