@@ -19,12 +19,11 @@ CHUNK = 25
 
 def main() -> int:
     arguments = _arguments()
-    logging.disable(logging.CRITICAL)
     seeds = list(range(arguments.first, arguments.first + arguments.seeds))
     chunks = [seeds[at : at + CHUNK] for at in range(0, len(seeds), CHUNK)]
     totals = Totals()
     work = run_every_append if arguments.every_append else run_seeds
-    with ProcessPoolExecutor(arguments.jobs) as pool:
+    with ProcessPoolExecutor(arguments.jobs, initializer=logging.disable, initargs=(logging.CRITICAL,)) as pool:
         for done in pool.map(work, chunks):
             totals.add(done)
             print(*done.violations, sep="\n", end="\n" if done.violations else "", flush=True)

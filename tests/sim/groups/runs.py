@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
@@ -93,6 +92,5 @@ def run_every_append(seeds: Iterable[int]) -> Totals:
 
 
 def _totals() -> Totals:
-    logging.disable(logging.CRITICAL)
     coverage.watch()
     return Totals()

@@ -5,6 +5,9 @@ More by hand: `python -m tests.sim.groups --seeds 10000`.
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
+
 import pytest
 from tests.sim.groups.broker_world import run as run_broker
 from tests.sim.groups.coverage import ALL_CELLS, NOT_DEMANDED
@@ -12,6 +15,14 @@ from tests.sim.groups.runs import Totals, run, run_every_append, run_seeds
 
 SEEDS, CHUNK = 500, 50
 RUNS_OF_CELLS = 100
+
+
+@pytest.fixture(autouse=True)
+def _quiet() -> Iterator[None]:
+    """What the broker says of thousands of crashes is not worth keeping."""
+    logging.disable(logging.CRITICAL)
+    yield
+    logging.disable(logging.NOTSET)
 
 
 @pytest.mark.timeout(300)
