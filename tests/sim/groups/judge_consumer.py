@@ -225,8 +225,9 @@ class ConsumerJudge:
 
     def _is_excused(self, told: Told, now_ms: float) -> bool:
         """The group may have removed it, or may do so any moment."""
-        # A late copy of an older request says it owns less than its member does. The group does not believe that.
-        must_give_up = bool(told.holds - told.assignment) or told.is_impersonated
+        # A late copy of an older request says it owns less than its member does, which the group does not believe; and
+        # an answer that a crash kept from the member may have told it to give something up.
+        must_give_up = bool(told.holds - told.assignment) or told.is_impersonated or told.is_unsure
         took_too_long = must_give_up and now_ms - told.changed_ms >= REBALANCE_TIMEOUT_MS - self._slack_ms
         return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
 
