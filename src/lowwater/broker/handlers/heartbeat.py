@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
+from lowwater.errors import ApiError, ErrorCode
 from lowwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 
 if TYPE_CHECKING:
@@ -16,5 +17,11 @@ if TYPE_CHECKING:
 def heartbeat(
     broker: Broker, request: HeartbeatRequest, context: RequestContext
 ) -> HeartbeatResponse | Pending[HeartbeatResponse]:
-    answer: HeartbeatResponse | Pending[HeartbeatResponse] = broker.groups.ask(request.group_id, request)
+    try:
+        answer: HeartbeatResponse | Pending[HeartbeatResponse] = broker.groups.ask(request.group_id, request)
+    except ApiError as refusal:
+        if refusal.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+        # Clients take that for the end. Members that are loaded have a fresh deadline anyway.
+        return HeartbeatResponse()
     return answer

@@ -24,5 +24,11 @@ def sync_group(
 ) -> SyncGroupResponse | Pending[SyncGroupResponse]:
     if context.api_version >= PROTOCOL_SINCE and (request.protocol_type is None or request.protocol_name is None):
         raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL, "a member names its protocol")
-    answer: SyncGroupResponse | Pending[SyncGroupResponse] = broker.groups.ask(request.group_id, request)
+    try:
+        answer: SyncGroupResponse | Pending[SyncGroupResponse] = broker.groups.ask(request.group_id, request)
+    except ApiError as refusal:
+        if refusal.code is not ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            raise
+        # Clients take that for the end; what waited for the leader before the restart begins again with a Join.
+        raise ApiError(ErrorCode.REBALANCE_IN_PROGRESS, refusal.detail) from refusal
     return answer
