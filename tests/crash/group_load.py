@@ -76,7 +76,7 @@ class Busy:
     def _guarded(self) -> None:
         try:
             self._run()
-        except Exception as error:
+        except (Exception, asyncio.CancelledError) as error:
             self.ledger.failed(self.name, repr(error))
 
     def _run(self) -> None:
@@ -214,7 +214,9 @@ class AioKafkaMember(Busy):
             auto_offset_reset="earliest",
             session_timeout_ms=SESSION_MS,
             heartbeat_interval_ms=HEARTBEAT_MS,
-            max_poll_interval_ms=REBALANCE_MS,
+            # When this one passes, aiokafka leaves the group, and can end its own coordination for good while it does.
+            max_poll_interval_ms=300_000,
+            rebalance_timeout_ms=REBALANCE_MS,
             partition_assignment_strategy=[AioRange],
             retry_backoff_ms=RECONNECT_MS,
             fetch_max_wait_ms=100,
