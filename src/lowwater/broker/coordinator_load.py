@@ -112,7 +112,7 @@ class ShardLoading:
         """What nobody can read was not written by this broker; the others' groups must not suffer for it."""
         try:
             self._shard.replay(record)
-        except (WireError, ValueError, LookupError) as error:
+        except WireError as error:
             logger.warning("a record of %s is skipped, it cannot be read: %r", self._log.topic_partition, error)
 
     def _replay_some(self, records: Iterator[GroupRecord]) -> None:

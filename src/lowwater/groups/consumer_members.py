@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from lowwater.errors import WireError
 from lowwater.groups.consumer_reconciliation import CurrentAssignment, Held, MemberState, Partitions
 from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import (
@@ -126,13 +127,16 @@ def _written(held: Held) -> list[TopicPartitions]:
 
 
 def _read(topics: Iterable[TopicPartitions], epoch: int) -> Held:
+    return {topic.topic_id: _epochs(topic, epoch) for topic in topics}
+
+
+def _epochs(topic: TopicPartitions, epoch: int) -> dict[int, int]:
     """Kafka before 4.3 did not say since when; then it is since the member's epoch."""
-    return {
-        topic.topic_id: dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
-        if topic.assignment_epochs is not None
-        else dict.fromkeys(topic.partitions, epoch)
-        for topic in topics
-    }
+    if topic.assignment_epochs is None:
+        return dict.fromkeys(topic.partitions, epoch)
+    if len(topic.assignment_epochs) != len(topic.partitions):
+        raise WireError(f"{len(topic.partitions)} partitions with {len(topic.assignment_epochs)} epochs")
+    return dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
 
 
 def target_record(group_id: str, member_id: str, target: Partitions | None) -> GroupRecord:
