@@ -67,6 +67,14 @@ class GroupCoordinator:
             return drivers[0].ask(group_id, command)
         return drivers[shard_of(group_id, len(drivers))].ask(group_id, command)
 
+    def ask_or(self, group_id: str, command: Any, refused: Callable[[ApiError], Any]) -> Any:
+        """The same, where a refusal is this group's alone: `refused` says it in the words of the API."""
+        try:
+            answer = self.ask(group_id, command)
+        except ApiError as error:
+            return refused(error)
+        return answer.recover(refused) if isinstance(answer, Pending) else answer
+
     def ask_each(self, command: Any) -> list[Any]:
         """The same of all shards, about all groups."""
         for driver in self._drivers:

@@ -37,8 +37,4 @@ def _describe(broker: Broker, name: str) -> Any:
     def refused(error: ApiError) -> DescribedGroup:
         return DescribedGroup(error_code=error.code, error_message=error.detail, group_id=name)
 
-    try:
-        answer = broker.groups.ask(name, DescribeConsumerGroup(name))
-    except ApiError as error:
-        return refused(error)
-    return answer.recover(refused) if isinstance(answer, Pending) else answer
+    return broker.groups.ask_or(name, DescribeConsumerGroup(name), refused)

@@ -24,8 +24,4 @@ def _delete(broker: Broker, name: str) -> Any:
     def refused(error: ApiError) -> DeletableGroupResult:
         return DeletableGroupResult(group_id=name, error_code=error.code)
 
-    try:
-        answer = broker.groups.ask(name, DeleteGroup(name))
-    except ApiError as error:
-        return refused(error)
-    return answer.recover(refused) if isinstance(answer, Pending) else answer
+    return broker.groups.ask_or(name, DeleteGroup(name), refused)

@@ -43,8 +43,4 @@ def _describe(broker: Broker, command: DescribeGroup) -> Any:
             error_code=error.code, error_message=message, group_id=command.group_id, group_state=state
         )
 
-    try:
-        answer = broker.groups.ask(command.group_id, command)
-    except ApiError as error:
-        return refused(error)
-    return answer.recover(refused) if isinstance(answer, Pending) else answer
+    return broker.groups.ask_or(command.group_id, command, refused)

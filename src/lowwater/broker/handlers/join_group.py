@@ -39,14 +39,10 @@ def join_group(broker: Broker, request: JoinGroupRequest, context: RequestContex
     def refused(error: ApiError) -> JoinGroupResponse:
         return JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)
 
-    try:
-        answer = broker.groups.ask(request.group_id, command)
-    except ApiError as error:
-        answer = refused(error)
-    if isinstance(answer, Pending):
-        answer = answer.recover(refused)
-        return answer if version >= NULL_PROTOCOL_SINCE else answer.map(_with_protocol)
-    return answer if version >= NULL_PROTOCOL_SINCE else _with_protocol(answer)
+    answer = broker.groups.ask_or(request.group_id, command, refused)
+    if version >= NULL_PROTOCOL_SINCE:
+        return answer
+    return answer.map(_with_protocol) if isinstance(answer, Pending) else _with_protocol(answer)
 
 
 def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:

@@ -46,11 +46,7 @@ def offset_fetch(broker: Broker, request: OffsetFetchRequest, context: RequestCo
 def _ask(broker: Broker, group: OffsetFetchRequestGroup, request: OffsetFetchRequest, version: int) -> Any:
     """An error is that group's alone."""
     command = Fetch(group, by_id=version >= IDS_SINCE, require_stable=request.require_stable)
-    try:
-        answer = broker.groups.ask(group.group_id, command)
-    except ApiError as error:
-        return _refused(group, error)
-    return answer.recover(lambda error: _refused(group, error)) if isinstance(answer, Pending) else answer
+    return broker.groups.ask_or(group.group_id, command, lambda error: _refused(group, error))
 
 
 def _refused(group: OffsetFetchRequestGroup, error: ApiError) -> OffsetFetchResponseGroup:
