@@ -14,7 +14,7 @@ from tests.conformance.test_console_tools import Tools
 from tests.conformance.under_test import UnderTest
 
 from lowwater.groups import records
-from lowwater.groups.outcome import GroupRecord
+from lowwater.outcome import StateRecord
 
 pytestmark = pytest.mark.peer("kafka")
 
@@ -117,5 +117,5 @@ def test_a_plain_consumer_reads_the_internal_topic(committed: UnderTest, library
     driver = DRIVERS[library](committed.bootstrap)
     received = driver.consume(OFFSETS_TOPIC, len(COMMITS), start=EARLIEST)
     driver.close()
-    read = [records.decode(GroupRecord(each.record.key or b"", each.record.value)) for each in received]
+    read = [records.decode(StateRecord(each.record.key or b"", each.record.value)) for each in received]
     assert {key.partition: value.offset for key, value in read} == COMMITS  # type: ignore[misc]

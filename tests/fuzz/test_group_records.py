@@ -14,7 +14,7 @@ from tests.unit.broker.talk import create, partition_of
 
 from lowwater.errors import ErrorCode
 from lowwater.groups import record_schemas as schemas
-from lowwater.groups.outcome import GroupRecord
+from lowwater.outcome import StateRecord
 from lowwater.testing.virtual_time import VirtualBroker
 from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from lowwater.wire.messages.describe_groups import DescribeGroupsRequest
@@ -39,7 +39,7 @@ ROUNDS = 25
 RECORDS = 40
 
 
-def hostile_records(rng: random.Random) -> Iterator[GroupRecord]:
+def hostile_records(rng: random.Random) -> Iterator[StateRecord]:
     """Plausible records with wrong contents, harmed ones, and noise."""
     for _ in range(RECORDS):
         key_class, value_class = rng.choice(KINDS)
@@ -55,7 +55,7 @@ def hostile_records(rng: random.Random) -> Iterator[GroupRecord]:
             key = mutated(key, rng)
         elif kind == 3:
             key, value = rng.randbytes(rng.randrange(12)), rng.randbytes(rng.randrange(30))
-        yield GroupRecord(key, None if kind == 4 and rng.random() < 0.5 else value)
+        yield StateRecord(key, None if kind == 4 and rng.random() < 0.5 else value)
 
 
 def broker_with_groups() -> VirtualBroker:
@@ -65,7 +65,7 @@ def broker_with_groups() -> VirtualBroker:
     return broker
 
 
-def start_after(broker: VirtualBroker, records: list[GroupRecord]) -> None:
+def start_after(broker: VirtualBroker, records: list[StateRecord]) -> None:
     partition_of(broker, OFFSETS).append_own(build_plain_batch(records, broker.clock.now_ms()), broker.clock.now_ms())
     broker.stop()
     broker.sim_disk.drop_process()
@@ -95,7 +95,7 @@ def test_a_broker_starts_from_any_records_and_knows_those_it_can_read(seed: int)
 def test_a_record_that_cannot_be_read_is_skipped_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     broker = broker_with_groups()
     with caplog.at_level(logging.WARNING):
-        start_after(broker, [GroupRecord(b"\0\2\0\5ab", b"\0\3")])
+        start_after(broker, [StateRecord(b"\0\2\0\5ab", b"\0\3")])
     assert "a record of __consumer_offsets-0 is skipped" in caplog.text
     assert fetch(broker, "simple") == 7
 
@@ -103,7 +103,7 @@ def test_a_record_that_cannot_be_read_is_skipped_with_a_line_in_the_log(caplog: 
 def test_an_offset_that_cannot_be_read_was_never_committed() -> None:
     broker = broker_with_groups()
     key = b"\0\1" + b"\0\6broken" + b"\0\1t" + bytes(4)
-    start_after(broker, [GroupRecord(key, b"\0\4 what is this")])
+    start_after(broker, [StateRecord(key, b"\0\4 what is this")])
     assert fetch(broker, "broken") == -1
     assert commit(broker, "broken", 3) == ErrorCode.NONE
     assert fetch(broker, "broken") == 3

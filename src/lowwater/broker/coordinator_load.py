@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError, StorageError, WireError
-from lowwater.groups.outcome import GroupRecord
 from lowwater.log.batches import headers
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.slices import Slice
+from lowwater.outcome import StateRecord
 from lowwater.types import Buffer
 from lowwater.wire.plain_batch import read_pairs
 
@@ -98,7 +98,7 @@ class ShardLoading:
             return
         self._replay_some(self._records(found.buffers))
 
-    def _records(self, buffers: list[Buffer]) -> Iterator[GroupRecord]:
+    def _records(self, buffers: list[Buffer]) -> Iterator[StateRecord]:
         for buffer in buffers:
             view = memoryview(buffer)
             for position, header in headers(view, 0, len(view)):
@@ -106,16 +106,16 @@ class ShardLoading:
                 if header.is_control:
                     continue
                 for key, value in read_pairs(view[position : position + header.size], header):
-                    yield GroupRecord(key, value)
+                    yield StateRecord(key, value)
 
-    def _replay(self, record: GroupRecord) -> None:
+    def _replay(self, record: StateRecord) -> None:
         """What nobody can read was not written by this broker; the others' groups must not suffer for it."""
         try:
             self._shard.replay(record)
         except WireError as error:
             logger.warning("a record of %s is skipped, it cannot be read: %r", self._log.topic_partition, error)
 
-    def _replay_some(self, records: Iterator[GroupRecord]) -> None:
+    def _replay_some(self, records: Iterator[StateRecord]) -> None:
         """A turn's worth, then the others' turn."""
         if self._cancelled:
             return

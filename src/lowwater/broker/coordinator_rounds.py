@@ -6,7 +6,7 @@ from typing import Any
 
 from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError
-from lowwater.groups.outcome import GroupRecord
+from lowwater.outcome import StateRecord
 
 
 class Ticket(Pending[Any]):
@@ -32,7 +32,7 @@ class Round:
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.records: list[GroupRecord] = []
+        self.records: list[StateRecord] = []
         self.replies: list[tuple[Ticket, Any]] = []
         self.groups: list[str] = []
 

@@ -16,8 +16,8 @@ from lowwater.broker.coordinator_load import ShardLoading
 from lowwater.broker.coordinator_rounds import Round, Rounds, Ticket
 from lowwater.broker.partition import Partition
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.groups.outcome import Computation, Now, Outcome
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import Computation, Now, Outcome
 from lowwater.ports import Timer
 from lowwater.wire.plain_batch import build_plain_batch
 

@@ -15,7 +15,7 @@ from lowwater.groups.classic_table import JoinStep
 from lowwater.groups.commands import Join
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE
-from lowwater.groups.outcome import Now, Outcome, Token
+from lowwater.outcome import Now, Outcome, Token
 from lowwater.wire.messages.describe_groups import DescribedGroup, DescribedGroupMember
 from lowwater.wire.messages.heartbeat import HeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest

@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from lowwater.groups.classic_members import Roster
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Now
+from lowwater.outcome import Now
 
 logger = logging.getLogger(__name__)
 

@@ -12,9 +12,9 @@ from lowwater.groups import records
 from lowwater.groups.classic_members import Member, Roster
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Now, Outcome
 from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
 from lowwater.groups.timers import Timers
+from lowwater.outcome import Now, Outcome
 from lowwater.ports import Ids
 from lowwater.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from lowwater.wire.messages.sync_group import SyncGroupResponse

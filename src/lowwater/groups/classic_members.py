@@ -9,8 +9,8 @@ from typing import Any, TypeAlias
 
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Token
 from lowwater.groups.timers import Timer
+from lowwater.outcome import Token
 from lowwater.wire.messages.join_group import JoinGroupRequest
 
 Protocols: TypeAlias = tuple[tuple[str, bytes], ...]

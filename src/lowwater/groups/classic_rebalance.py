@@ -14,9 +14,9 @@ from lowwater.groups.classic_logged import NO_ASSIGNMENTS, LoggedGroup, join_ref
 from lowwater.groups.classic_members import HandedOutId, Member
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Now, Outcome, Token
 from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue
 from lowwater.groups.timers import Timer, Timers
+from lowwater.outcome import Now, Outcome, Token
 from lowwater.ports import Ids
 from lowwater.wire.messages.sync_group import SyncGroupResponse
 

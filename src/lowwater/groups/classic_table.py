@@ -12,7 +12,7 @@ from lowwater.groups import classic_transitions as do
 from lowwater.groups.classic_members import Member
 from lowwater.groups.classic_rebalance import COMPLETING, EMPTY, PREPARING, STABLE, RebalancingGroup
 from lowwater.groups.commands import Join
-from lowwater.groups.outcome import Now, Outcome, Token
+from lowwater.outcome import Now, Outcome, Token
 from lowwater.wire.messages.sync_group import SyncGroupRequest
 
 STATES = (EMPTY, PREPARING, COMPLETING, STABLE)

@@ -7,7 +7,7 @@ from lowwater.groups.classic_logged import join_refusal
 from lowwater.groups.classic_members import HandedOutId, Member, protocols_of
 from lowwater.groups.classic_rebalance import RebalancingGroup
 from lowwater.groups.commands import Join
-from lowwater.groups.outcome import Now, Outcome, Token
+from lowwater.outcome import Now, Outcome, Token
 from lowwater.wire.messages.heartbeat import HeartbeatResponse
 from lowwater.wire.messages.join_group import JoinGroupRequest
 from lowwater.wire.messages.sync_group import SyncGroupRequest

@@ -49,12 +49,12 @@ from lowwater.groups.consumer_target import (
     work_of,
 )
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Computation, Now, Outcome, Token
 from lowwater.groups.record_schemas import ConsumerGroupMetadataKey, ConsumerGroupRegularExpressionKey
 from lowwater.groups.record_schemas import ConsumerGroupTargetAssignmentMetadataKey as TargetEpochKey
 from lowwater.groups.records import encode
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import Computation, Now, Outcome, Token
 from lowwater.ports import Ids
 from lowwater.wire.messages.consumer_group_describe import DescribedGroup
 from lowwater.wire.messages.consumer_group_heartbeat import (

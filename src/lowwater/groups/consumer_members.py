@@ -7,7 +7,6 @@ from typing import NamedTuple, TypeAlias
 
 from lowwater.errors import WireError
 from lowwater.groups.consumer_reconciliation import CurrentAssignment, Held, MemberState, Partitions
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import (
     ClassicMemberMetadata,
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -20,6 +19,7 @@ from lowwater.groups.record_schemas import (
     TopicPartitions,
 )
 from lowwater.groups.records import encode
+from lowwater.outcome import StateRecord
 
 Resolved: TypeAlias = Mapping[str, frozenset[str]]
 """Regular expression → the topics that match it."""
@@ -61,7 +61,7 @@ NEW_MEMBER = Member("", MemberMetadata(), CurrentAssignment())
 """What a member is before it joins."""
 
 
-def metadata_record(group_id: str, member_id: str, metadata: MemberMetadata | None) -> GroupRecord:
+def metadata_record(group_id: str, member_id: str, metadata: MemberMetadata | None) -> StateRecord:
     key = ConsumerGroupMemberMetadataKey(group_id=group_id, member_id=member_id)
     if metadata is None:
         return encode(key, None)
@@ -93,7 +93,7 @@ def stored_metadata(value: ConsumerGroupMemberMetadataValue) -> MemberMetadata:
     )
 
 
-def current_record(group_id: str, member_id: str, current: CurrentAssignment | None) -> GroupRecord:
+def current_record(group_id: str, member_id: str, current: CurrentAssignment | None) -> StateRecord:
     key = ConsumerGroupCurrentMemberAssignmentKey(group_id=group_id, member_id=member_id)
     if current is None:
         return encode(key, None)
@@ -139,7 +139,7 @@ def _epochs(topic: TopicPartitions, epoch: int) -> dict[int, int]:
     return dict(zip(topic.partitions, topic.assignment_epochs, strict=True))
 
 
-def target_record(group_id: str, member_id: str, target: Partitions | None) -> GroupRecord:
+def target_record(group_id: str, member_id: str, target: Partitions | None) -> StateRecord:
     key = ConsumerGroupTargetAssignmentMemberKey(group_id=group_id, member_id=member_id)
     if target is None:
         return encode(key, None)
@@ -151,7 +151,7 @@ def stored_target(value: ConsumerGroupTargetAssignmentMemberValue) -> Partitions
     return {topic.topic_id: frozenset(topic.partitions) for topic in value.topic_partitions}
 
 
-def removal_records(group_id: str, member_id: str) -> list[GroupRecord]:
+def removal_records(group_id: str, member_id: str) -> list[StateRecord]:
     """The member itself last: without it nothing else of it is looked at."""
     return [
         current_record(group_id, member_id, None),

@@ -17,7 +17,6 @@ from lowwater.groups.consumer_members import (
 )
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_assignment, decode_subscription
 from lowwater.groups.consumer_reconciliation import CurrentAssignment, Held
-from lowwater.groups.outcome import GroupRecord, Now
 from lowwater.groups.record_schemas import (
     ClassicMemberMetadata,
     ClassicProtocol,
@@ -30,6 +29,7 @@ from lowwater.groups.record_schemas import (
 from lowwater.groups.record_schemas import MemberMetadata as StoredClassicMember
 from lowwater.groups.records import encode
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import Now, StateRecord
 
 UPGRADES = ("bidirectional", "upgrade")
 DOWNGRADES = ("bidirectional", "downgrade")
@@ -40,7 +40,7 @@ KNOWN_ASSIGNORS = ("range", "roundrobin", "sticky", "cooperative-sticky")
 # -- classic to consumer
 
 
-def upgraded(group: ClassicGroup, config: GroupConfig, topics: TopicsView, now: Now) -> list[GroupRecord] | None:
+def upgraded(group: ClassicGroup, config: GroupConfig, topics: TopicsView, now: Now) -> list[StateRecord] | None:
     """The classic group with its members as a consumer group; None when it cannot be one.
 
     The epoch is the generation, and everybody has what the leader last gave it. There is no hash of topics yet, so the
@@ -106,7 +106,7 @@ def _overlap(members: list[Member]) -> bool:
     return len(held) != len(set(held))
 
 
-def _consumer_records(group_id: str, epoch: int, members: list[Member], now: Now) -> list[GroupRecord]:
+def _consumer_records(group_id: str, epoch: int, members: list[Member], now: Now) -> list[StateRecord]:
     records = [metadata_record(group_id, member.member_id, member.metadata) for member in members]
     records.append(encode(ConsumerGroupMetadataKey(group_id=group_id), ConsumerGroupMetadataValue(epoch=epoch)))
     for member in members:

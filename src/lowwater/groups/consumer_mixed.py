@@ -25,9 +25,9 @@ from lowwater.groups.consumer_protocol import (
 )
 from lowwater.groups.consumer_reconciliation import MemberState, Partitions
 from lowwater.groups.consumer_step import Subscriptions
-from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
 from lowwater.groups.record_schemas import ClassicMemberMetadata, ClassicProtocol, GroupMetadataValue
 from lowwater.groups.records import decode
+from lowwater.outcome import Now, Outcome, StateRecord, Token
 from lowwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity, MemberResponse
@@ -44,7 +44,7 @@ class MixedGroup(ConsumerGroup):
             return None
         return downgraded(durable, self.config, now)
 
-    def become(self, records: list[GroupRecord], now: Now, out: Outcome) -> None:
+    def become(self, records: list[StateRecord], now: Now, out: Outcome) -> None:
         """What a classic group was turned into; the log says the same in a moment."""
         for record in records:
             decoded = decode(record)

@@ -18,7 +18,6 @@ from lowwater.groups.consumer_members import (
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_reconciliation import CurrentAssignment, Goal, Partitions, reconcile
 from lowwater.groups.consumer_target import hash_of_topics
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import (
     ConsumerGroupMetadataKey,
     ConsumerGroupMetadataValue,
@@ -27,6 +26,7 @@ from lowwater.groups.record_schemas import (
 )
 from lowwater.groups.records import encode
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import StateRecord
 
 # A group begins in epoch 1, in which nobody has anything: members that wait for the first assignment are in it.
 FIRST_EPOCH = 1
@@ -40,7 +40,7 @@ class Subscriptions:
         self.durable = durable
         self.topics = topics
         self.patterns = patterns
-        self.records: list[GroupRecord] = []
+        self.records: list[StateRecord] = []
         self.resolved = durable.resolved
         self.epoch = durable.epoch
         self.topics_hash = durable.topics_hash

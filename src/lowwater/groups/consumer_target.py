@@ -12,13 +12,13 @@ from lowwater.groups.config import GroupConfig
 from lowwater.groups.consumer_durable import DurableGroup
 from lowwater.groups.consumer_members import MemberMetadata, Resolved, target_record
 from lowwater.groups.consumer_reconciliation import Partitions
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import (
     ConsumerGroupTargetAssignmentMetadataKey,
     ConsumerGroupTargetAssignmentMetadataValue,
 )
 from lowwater.groups.records import encode
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import StateRecord
 
 
 class AssignmentComputed(NamedTuple):
@@ -106,7 +106,7 @@ def targets_by_id(assignment: Assignment, topics: TopicsView) -> dict[str, Parti
 
 def target_records(
     group_id: str, durable: DurableGroup, targets: Mapping[str, Partitions], epoch: int, wall_ms: int
-) -> list[GroupRecord]:
+) -> list[StateRecord]:
     """Only what changed, and last the epoch that makes it the group's."""
     records = [
         target_record(group_id, member_id, target)

@@ -12,7 +12,6 @@ from typing import TypeAlias
 from lowwater.errors import ErrorCode, WireError
 from lowwater.groups.commands import Commit, Fetch
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.outcome import GroupRecord, Now, Outcome
 from lowwater.groups.record_schemas import OffsetCommitValue
 from lowwater.groups.records import (
     encode_value,
@@ -23,6 +22,7 @@ from lowwater.groups.records import (
     read_offset_value,
 )
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
     OffsetCommitResponse,
@@ -55,7 +55,7 @@ class CommittedOffsets:
         # Group -> (what its offsets were aged from, when the first of them can expire): not worth a look before that.
         self._due: dict[str, tuple[int | None, int]] = {}
 
-    def replay(self, record: GroupRecord) -> str:
+    def replay(self, record: StateRecord) -> str:
         """Keep or forget one offset; return its group."""
         key = record.key
         group, topic, partition = self._places.pop(key) if key in self._places else read_offset_key(key)
@@ -169,7 +169,7 @@ class CommittedOffsets:
                 if not code:
                     key = offset_key(request.group_id, name, index)
                     self._places[key] = request.group_id, name, index
-                    out.records.append(GroupRecord(key, _value(part, now.wall_ms, expire_ms, topic_id)))
+                    out.records.append(StateRecord(key, _value(part, now.wall_ms, expire_ms, topic_id)))
                 parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
             answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
         return OffsetCommitResponse(topics=answers)

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 
 from lowwater.errors import WireError
 from lowwater.groups import record_schemas as schemas
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import OffsetCommitKey, OffsetCommitValue
+from lowwater.outcome import StateRecord
 from lowwater.wire.schema import ZERO_UUID, declaration_of, decoder, encoder
 
 Key: TypeAlias = Any
@@ -53,9 +53,9 @@ _KINDS = {
 }
 
 
-def encode(key: Key, value: Value | None) -> GroupRecord:
+def encode(key: Key, value: Value | None) -> StateRecord:
     """The record that stores `value` under `key`, or with None forgets what is there."""
-    return GroupRecord(encode_key(key), None if value is None else encode_value(value))
+    return StateRecord(encode_key(key), None if value is None else encode_value(value))
 
 
 def encode_key(key: Key) -> bytes:
@@ -70,7 +70,7 @@ def encode_value(value: Value) -> bytes:
     return _INT16.pack(version) + encoder(type(value), version)(value)
 
 
-def decode(record: GroupRecord) -> tuple[Key, Value | None] | None:
+def decode(record: StateRecord) -> tuple[Key, Value | None] | None:
     """The key and the value, or None for the value of a key that is forgotten.
 
     None altogether for a type of key that is not known: groups of other kinds. WireError when it cannot be read.
@@ -186,5 +186,5 @@ def offset_value(
     return lead + text + _INT64.pack(commit_timestamp) + tags
 
 
-def forget_offset(group: str, topic: str, partition: int) -> GroupRecord:
-    return GroupRecord(offset_key(group, topic, partition), None)
+def forget_offset(group: str, topic: str, partition: int) -> StateRecord:
+    return StateRecord(offset_key(group, topic, partition), None)

@@ -29,10 +29,10 @@ from lowwater.groups.consumer_requests import check_heartbeat
 from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.offsets import CommittedOffsets, MayCommit
-from lowwater.groups.outcome import GroupRecord, Now, Outcome, Token
 from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
+from lowwater.outcome import Now, Outcome, StateRecord, Token
 from lowwater.ports import Ids
 from lowwater.wire.messages.consumer_group_describe import DescribedGroup as DescribedConsumerGroup
 from lowwater.wire.messages.delete_groups import DeletableGroupResult
@@ -114,7 +114,7 @@ class GroupShard:
                 due(timer, now, out)
         return out
 
-    def replay(self, record: GroupRecord) -> None:
+    def replay(self, record: StateRecord) -> None:
         """The only writer of what is durable. Keys of kinds that are not known here are skipped."""
         kind = record.key[1] if len(record.key) > 1 and not record.key[0] else -1
         if kind in OFFSET_KEYS:

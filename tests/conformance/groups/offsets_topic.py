@@ -10,8 +10,8 @@ from tests.conformance.raw import Wire
 from tests.sim.batches import decode_all
 
 from lowwater.groups import records
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import GroupMetadataKey
+from lowwater.outcome import StateRecord
 
 OFFSETS_TOPIC = "__consumer_offsets"
 
@@ -32,7 +32,7 @@ def _of_partition(wire: Wire, partition: int) -> Iterator[tuple[Any, Any]]:
         batches = list(decode_all(bytes(answer.records or b"")))
         for record in (each for batch in batches for each in batch.records):
             position = record.offset + 1
-            if found := records.decode(GroupRecord(record.key, record.value)):
+            if found := records.decode(StateRecord(record.key, record.value)):
                 yield found
         if position >= answer.high_watermark or not batches:
             return

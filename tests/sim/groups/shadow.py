@@ -10,8 +10,8 @@ from tests.sim.groups.shard_node import ShardNode, compacted
 
 from lowwater.groups.classic import ClassicGroup
 from lowwater.groups.commands import Fetch
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import StateRecord
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 
@@ -23,7 +23,7 @@ def judge_reload(node: ShardNode, judge: Judge) -> int:
     return 4
 
 
-def _judge(node: ShardNode, judge: Judge, log: list[GroupRecord]) -> None:
+def _judge(node: ShardNode, judge: Judge, log: list[StateRecord]) -> None:
     shard = GroupShard(node.config, node.ids, node.topics)
     for record in log:
         shard.replay(record)

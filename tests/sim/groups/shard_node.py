@@ -16,10 +16,10 @@ from tests.sim.groups.topics import SimTopics
 
 from lowwater.errors import ErrorCode
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.outcome import Computation, GroupRecord, Now, Outcome
 from lowwater.groups.record_schemas import ConsumerGroupMetadataKey, GroupMetadataKey
 from lowwater.groups.records import decode
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import Computation, Now, Outcome, StateRecord
 from lowwater.testing.simdisk import SimClock
 
 SYNC_MS = 15
@@ -67,7 +67,7 @@ class ShardNode:
         self._judge = judge
         self._draw = draw
         self.ids = SeededIds(random.Random(draw.getrandbits(32)))
-        self.log: list[GroupRecord] = []
+        self.log: list[StateRecord] = []
         self.batch_ends: list[int] = []
         self.synced = 0
         self.life = 0
@@ -115,7 +115,7 @@ class ShardNode:
         if life == self.life:
             self._release()
 
-    def _append(self, records: list[GroupRecord]) -> None:
+    def _append(self, records: list[StateRecord]) -> None:
         self.log += records
         self.batch_ends.append(len(self.log))
         for record in records:
@@ -124,7 +124,7 @@ class ShardNode:
         life, end = self.life, len(self.log)
         self.events.after(self._sync_ms(), lambda: self._synced(life, end))
 
-    def _note_end_of_group(self, record: GroupRecord) -> None:
+    def _note_end_of_group(self, record: StateRecord) -> None:
         if record.value is None and (decoded := decode(record)) is not None:
             key = decoded[0]
             if isinstance(key, GroupMetadataKey):
@@ -207,7 +207,7 @@ class ShardNode:
         self._judge.reloaded(self.elapsed_ms)
         self._carry_out(self.shard.loaded(self.now))
 
-    def surviving(self) -> list[GroupRecord]:
+    def surviving(self) -> list[StateRecord]:
         """The log as a start finds it: whole, or with what was overwritten cleaned away."""
         return compacted(self.log) if self._draw.random() < 0.5 else self.log
 
@@ -240,7 +240,7 @@ class ShardNode:
         self.start()
 
 
-def compacted(log: list[GroupRecord]) -> list[GroupRecord]:
+def compacted(log: list[StateRecord]) -> list[StateRecord]:
     """The last record of each key; tombstones stay."""
     last = {record.key: place for place, record in enumerate(log)}
     return [record for place, record in enumerate(log) if last[record.key] == place]

@@ -22,9 +22,9 @@ from tests.unit.broker.talk import create, delete, values_in
 from lowwater.broker import coordinator_shard
 from lowwater.broker.coordinator import shard_of
 from lowwater.errors import ErrorCode
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.records import read_offset_key, read_offset_value
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import StateRecord
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
@@ -49,7 +49,7 @@ def broker() -> VirtualBroker:
     return started
 
 
-def stored(broker: VirtualBroker) -> list[GroupRecord]:
+def stored(broker: VirtualBroker) -> list[StateRecord]:
     """The records of `__consumer_offsets`, in order."""
     log = broker.broker.partition(OFFSETS, 0).log
     offset, found = log.log_start, []
@@ -60,7 +60,7 @@ def stored(broker: VirtualBroker) -> list[GroupRecord]:
         while data:
             size = 12 + int.from_bytes(data[8:12], "big")
             records = list(read_records(data[:size]))
-            found += [GroupRecord(one.key or b"", one.value) for one in records]
+            found += [StateRecord(one.key or b"", one.value) for one in records]
             offset = int.from_bytes(data[:8], "big") + int.from_bytes(data[23:27], "big") + 1
             data = data[size:]
     return found

@@ -9,10 +9,10 @@ from lowwater.groups.classic import ClassicGroup, check_join
 from lowwater.groups.commands import Join
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import GroupRecord, Now, Outcome
 from lowwater.groups.record_schemas import GroupMetadataValue
 from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
+from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.wire.messages.heartbeat import HeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
@@ -47,7 +47,7 @@ class World:
         self.ids = CountedIds()
         self.now_ms = 0.0
         self.wall_ms = WALL_MS
-        self.log: list[GroupRecord] = []
+        self.log: list[StateRecord] = []
         self.values: list[GroupMetadataValue] = []
         self.answers: dict[int, Any] = {}
         self.tokens = 0

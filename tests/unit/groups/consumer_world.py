@@ -12,9 +12,9 @@ from lowwater.groups.commands import ConsumerHeartbeat
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.consumer import ConsumerGroup
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.outcome import Computation, GroupRecord, Now, Outcome
 from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
+from lowwater.outcome import Computation, Now, Outcome, StateRecord
 from lowwater.wire.messages.consumer_group_heartbeat import (
     ConsumerGroupHeartbeatRequest,
     ConsumerGroupHeartbeatResponse,
@@ -71,8 +71,8 @@ class World:
         self.ids = CountedIds()
         self.now_ms = 0.0
         self.wall_ms = WALL_MS
-        self.log: list[GroupRecord] = []
-        self.written: list[GroupRecord] = []
+        self.log: list[StateRecord] = []
+        self.written: list[StateRecord] = []
         self.computations: list[Computation] = []
         self._start()
 

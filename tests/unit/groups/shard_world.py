@@ -10,8 +10,8 @@ from tests.unit.groups.classic_world import CountedIds
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.commands import Commit, DeleteGroup, Fetch, Join
 from lowwater.groups.config import GroupConfig
-from lowwater.groups.outcome import GroupRecord, Now, Outcome
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from lowwater.wire.messages.list_groups import ListGroupsRequest
@@ -75,7 +75,7 @@ class ShardWorld:
         self.ids = CountedIds()
         self.wall_ms = WALL_MS
         self.elapsed_ms = 0.0
-        self.log: list[GroupRecord] = []
+        self.log: list[StateRecord] = []
         self.shard = GroupShard(self.config, self.ids, self.topics)
         self.replies: dict[object, Any] = {}
 
@@ -105,13 +105,13 @@ class ShardWorld:
         self.do(self.shard.decide(command, token, self.now))
         return self.replies.get(token)
 
-    def restart(self, log: Iterable[GroupRecord] | None = None) -> None:
+    def restart(self, log: Iterable[StateRecord] | None = None) -> None:
         self.shard = GroupShard(self.config, self.ids, self.topics)
         for record in self.log if log is None else log:
             self.shard.replay(record)
         self.do(self.shard.loaded(self.now))
 
-    def compacted(self) -> list[GroupRecord]:
+    def compacted(self) -> list[StateRecord]:
         """The log after a compaction whose tombstones are gone: the last record of each key."""
         latest = {record.key: record for record in self.log}
         return [record for record in self.log if latest[record.key] is record and record.value is not None]

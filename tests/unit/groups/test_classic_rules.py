@@ -17,7 +17,7 @@ from lowwater.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from lowwater.groups.outcome import Outcome
+from lowwater.outcome import Outcome
 
 INCONSISTENT = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
 

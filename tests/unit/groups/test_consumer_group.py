@@ -8,8 +8,8 @@ import pytest
 from tests.unit.groups.consumer_world import HEARTBEAT_MS, World
 
 from lowwater.errors import ErrorCode
-from lowwater.groups.outcome import Outcome
 from lowwater.groups.records import decode
+from lowwater.outcome import Outcome
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ from tests.unit.groups.consumer_world import HEARTBEAT_MS, SESSION_MS, World
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.commands import ConsumerHeartbeat
-from lowwater.groups.outcome import Outcome
+from lowwater.outcome import Outcome
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 
 NAMES = ("t", "u")

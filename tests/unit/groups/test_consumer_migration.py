@@ -19,8 +19,8 @@ from lowwater.groups.consumer_protocol import (
     encode_assignment,
     encode_subscription,
 )
-from lowwater.groups.outcome import GroupRecord, Now, Outcome
 from lowwater.groups.shard import GroupShard
+from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
 from lowwater.wire.messages.heartbeat import HeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -39,7 +39,7 @@ class World:
         self.config = GroupConfig(**{"initial_rebalance_delay_ms": 0, **config})
         self.ids = CountedIds()
         self.now_ms = 0.0
-        self.log: list[GroupRecord] = []
+        self.log: list[StateRecord] = []
         self.answers: dict[int, Any] = {}
         self.tokens = 0
         self.shard = GroupShard(self.config, self.ids, self.topics)

@@ -3,7 +3,6 @@
 import pytest
 
 from lowwater.errors import WireError
-from lowwater.groups.outcome import GroupRecord
 from lowwater.groups.record_schemas import (
     GroupMetadataKey,
     GroupMetadataValue,
@@ -13,6 +12,7 @@ from lowwater.groups.record_schemas import (
     OffsetCommitValue,
 )
 from lowwater.groups.records import decode, encode, forget_offset, offset_key, offset_value, read_offset_value
+from lowwater.outcome import StateRecord
 from lowwater.wire.schema import encoder
 
 KEY = OffsetCommitKey(group="grüppe", topic="t", partition=7)
@@ -20,13 +20,13 @@ VALUE = OffsetCommitValue(offset=1 << 40, leader_epoch=3, metadata="notiz €", 
 
 
 def test_a_committed_offset_has_the_bytes_of_kafka() -> None:
-    record = GroupRecord(offset_key("g", "t", 1), offset_value(5, 2, "m", 9))
+    record = StateRecord(offset_key("g", "t", 1), offset_value(5, 2, "m", 9))
     assert record.key == bytes.fromhex("0001 000167 000174 00000001")
     assert record.value == bytes.fromhex("0004 0000000000000005 00000002 026d 0000000000000009 00")
 
 
 def test_the_short_way_to_write_a_committed_offset_gives_the_same_bytes() -> None:
-    short = GroupRecord(
+    short = StateRecord(
         offset_key("grüppe", "t", 7), offset_value(VALUE.offset, 3, VALUE.metadata, VALUE.commit_timestamp)
     )
     assert short == encode(KEY, VALUE)
@@ -53,7 +53,7 @@ def test_every_version_of_a_committed_offset_is_read(version: int) -> None:
         topic_id=bytes(range(16)) if version == 4 else bytes(16),
     )
     value = version.to_bytes(2) + encoder(OffsetCommitValue, version)(expected)
-    assert decode(GroupRecord(offset_key("g", "t", 1), value)) == (
+    assert decode(StateRecord(offset_key("g", "t", 1), value)) == (
         OffsetCommitKey(group="g", topic="t", partition=1),
         expected,
     )
@@ -112,7 +112,7 @@ def test_a_key_of_kafka_0_8_is_read() -> None:
 
 @pytest.mark.parametrize("key", [b"\0\x09\0\1g", b"\0\x11anything", b"\xff\xff", b"\0", b""])
 def test_a_key_of_another_kind_is_skipped(key: bytes) -> None:
-    assert decode(GroupRecord(key, b"\0\0")) is None
+    assert decode(StateRecord(key, b"\0\0")) is None
 
 
 @pytest.mark.parametrize("cut", range(1, 12))
@@ -120,15 +120,15 @@ def test_a_record_cut_short_is_refused(cut: int) -> None:
     record = encode(KEY, VALUE)
     assert record.value is not None
     with pytest.raises(WireError):
-        decode(GroupRecord(record.key[:-cut], record.value))
+        decode(StateRecord(record.key[:-cut], record.value))
     with pytest.raises(WireError):
-        decode(GroupRecord(record.key, record.value[:-cut]))
+        decode(StateRecord(record.key, record.value[:-cut]))
 
 
 @pytest.mark.parametrize("value", [b"", b"\0", b"\0\5", b"\xff\xff", b"\0\x04" + bytes(12) + b"\x03" + bytes(8)])
 def test_a_value_that_cannot_be_understood_is_refused(value: bytes) -> None:
     with pytest.raises(WireError):
-        decode(GroupRecord(offset_key("g", "t", 1), value))
+        decode(StateRecord(offset_key("g", "t", 1), value))
 
 
 def test_a_note_that_is_not_utf8_is_refused() -> None:
@@ -138,4 +138,4 @@ def test_a_note_that_is_not_utf8_is_refused() -> None:
 
 def test_a_name_that_is_not_utf8_is_refused() -> None:
     with pytest.raises(WireError):
-        decode(GroupRecord(bytes.fromhex("0001 0001ff 000174 00000001"), offset_value(1, 1, "", 1)))
+        decode(StateRecord(bytes.fromhex("0001 0001ff 000174 00000001"), offset_value(1, 1, "", 1)))

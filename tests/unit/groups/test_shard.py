@@ -9,7 +9,7 @@ from tests.unit.groups.shard_world import OK, WEEK_MS, ShardWorld
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.commands import ConsumerHeartbeat, DescribeConsumerGroup, DescribeGroup, Join
-from lowwater.groups.outcome import GroupRecord
+from lowwater.outcome import StateRecord
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from lowwater.wire.messages.heartbeat import HeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
@@ -181,7 +181,7 @@ def test_groups_are_listed_by_state_and_type_in_any_case(world: ShardWorld) -> N
 
 def test_records_of_unknown_kinds_are_skipped(world: ShardWorld) -> None:
     world.commit("g", {("orders", 0): 5})
-    foreign = [GroupRecord(b"\x00\x63more", b"value"), GroupRecord(b"\x7f\xff", None), GroupRecord(b"", b"x")]
+    foreign = [StateRecord(b"\x00\x63more", b"value"), StateRecord(b"\x7f\xff", None), StateRecord(b"", b"x")]
     world.restart([*foreign, *world.log])
     assert world.fetch("g") == (5, "")
 

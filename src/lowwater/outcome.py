@@ -17,8 +17,8 @@ class Now(NamedTuple):
     monotonic_ms: float
 
 
-class GroupRecord(NamedTuple):
-    """A record of `__consumer_offsets` as it is stored; no value: the key is forgotten."""
+class StateRecord(NamedTuple):
+    """A record of an internal topic as it is stored; no value: the key is forgotten."""
 
     key: bytes
     value: bytes | None
@@ -37,14 +37,20 @@ class Computation:
 
 
 class Outcome:
-    """Filled by one decision. Every token is replied to exactly once, in this outcome or in a later one."""
+    """Filled by one decision. Every token is replied to exactly once, in this outcome or in a later one.
 
-    __slots__ = ("computations", "records", "replies")
+    `effects` are what the driver has to do as soon as the records are durable, and not before. `producer` (id, epoch)
+    is set when the records are part of that producer's transaction.
+    """
+
+    __slots__ = ("computations", "effects", "producer", "records", "replies")
 
     def __init__(self) -> None:
-        self.records: list[GroupRecord] = []
+        self.records: list[StateRecord] = []
         self.replies: list[tuple[Token, Any]] = []
         self.computations: list[Computation] = []
+        self.effects: list[Any] = []
+        self.producer: tuple[int, int] | None = None
 
     def reply(self, token: Token, response: Any) -> None:
         self.replies.append((token, response))

@@ -1,0 +1,1 @@
+"""Transactions: a pure state machine per transactional id, logged in `__transaction_state`."""
