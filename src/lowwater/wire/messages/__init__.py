@@ -2,6 +2,8 @@
 
 from typing import Any, NamedTuple
 
+from lowwater.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from lowwater.wire.messages.add_partitions_to_txn import AddPartitionsToTxnRequest, AddPartitionsToTxnResponse
 from lowwater.wire.messages.alter_client_quotas import AlterClientQuotasRequest, AlterClientQuotasResponse
 from lowwater.wire.messages.alter_configs import AlterConfigsRequest, AlterConfigsResponse
 from lowwater.wire.messages.api_versions import ApiVersionsRequest, ApiVersionsResponse
@@ -26,7 +28,9 @@ from lowwater.wire.messages.describe_topic_partitions import (
     DescribeTopicPartitionsRequest,
     DescribeTopicPartitionsResponse,
 )
+from lowwater.wire.messages.describe_transactions import DescribeTransactionsRequest, DescribeTransactionsResponse
 from lowwater.wire.messages.elect_leaders import ElectLeadersRequest, ElectLeadersResponse
+from lowwater.wire.messages.end_txn import EndTxnRequest, EndTxnResponse
 from lowwater.wire.messages.fetch import FetchRequest, FetchResponse
 from lowwater.wire.messages.find_coordinator import FindCoordinatorRequest, FindCoordinatorResponse
 from lowwater.wire.messages.heartbeat import HeartbeatRequest, HeartbeatResponse
@@ -40,6 +44,7 @@ from lowwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResp
 from lowwater.wire.messages.list_config_resources import ListConfigResourcesRequest, ListConfigResourcesResponse
 from lowwater.wire.messages.list_groups import ListGroupsRequest, ListGroupsResponse
 from lowwater.wire.messages.list_offsets import ListOffsetsRequest, ListOffsetsResponse
+from lowwater.wire.messages.list_transactions import ListTransactionsRequest, ListTransactionsResponse
 from lowwater.wire.messages.metadata import MetadataRequest, MetadataResponse
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 from lowwater.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
@@ -47,10 +52,17 @@ from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 from lowwater.wire.messages.offset_for_leader_epoch import OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse
 from lowwater.wire.messages.produce import ProduceRequest, ProduceResponse
 from lowwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from lowwater.wire.messages.txn_offset_commit import TxnOffsetCommitRequest, TxnOffsetCommitResponse
+from lowwater.wire.messages.update_features import UpdateFeaturesRequest, UpdateFeaturesResponse
+from lowwater.wire.messages.write_txn_markers import WriteTxnMarkersRequest, WriteTxnMarkersResponse
 from lowwater.wire.schema import declaration_of
 
 __all__ = [
     "API",
+    "AddOffsetsToTxnRequest",
+    "AddOffsetsToTxnResponse",
+    "AddPartitionsToTxnRequest",
+    "AddPartitionsToTxnResponse",
     "AlterClientQuotasRequest",
     "AlterClientQuotasResponse",
     "AlterConfigsRequest",
@@ -88,8 +100,12 @@ __all__ = [
     "DescribeQuorumResponse",
     "DescribeTopicPartitionsRequest",
     "DescribeTopicPartitionsResponse",
+    "DescribeTransactionsRequest",
+    "DescribeTransactionsResponse",
     "ElectLeadersRequest",
     "ElectLeadersResponse",
+    "EndTxnRequest",
+    "EndTxnResponse",
     "FetchRequest",
     "FetchResponse",
     "FindCoordinatorRequest",
@@ -110,6 +126,8 @@ __all__ = [
     "ListGroupsResponse",
     "ListOffsetsRequest",
     "ListOffsetsResponse",
+    "ListTransactionsRequest",
+    "ListTransactionsResponse",
     "MetadataRequest",
     "MetadataResponse",
     "OffsetCommitRequest",
@@ -124,6 +142,12 @@ __all__ = [
     "ProduceResponse",
     "SyncGroupRequest",
     "SyncGroupResponse",
+    "TxnOffsetCommitRequest",
+    "TxnOffsetCommitResponse",
+    "UpdateFeaturesRequest",
+    "UpdateFeaturesResponse",
+    "WriteTxnMarkersRequest",
+    "WriteTxnMarkersResponse",
 ]
 
 
@@ -175,6 +199,11 @@ API: dict[int, Api] = {
         _api(DeleteRecordsRequest, DeleteRecordsResponse),
         _api(InitProducerIdRequest, InitProducerIdResponse),
         _api(OffsetForLeaderEpochRequest, OffsetForLeaderEpochResponse),
+        _api(AddPartitionsToTxnRequest, AddPartitionsToTxnResponse),
+        _api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse),
+        _api(EndTxnRequest, EndTxnResponse),
+        _api(WriteTxnMarkersRequest, WriteTxnMarkersResponse),
+        _api(TxnOffsetCommitRequest, TxnOffsetCommitResponse),
         _api(DescribeConfigsRequest, DescribeConfigsResponse),
         _api(AlterConfigsRequest, AlterConfigsResponse),
         _api(DescribeLogDirsRequest, DescribeLogDirsResponse),
@@ -186,8 +215,11 @@ API: dict[int, Api] = {
         _api(DescribeClientQuotasRequest, DescribeClientQuotasResponse),
         _api(AlterClientQuotasRequest, AlterClientQuotasResponse),
         _api(DescribeQuorumRequest, DescribeQuorumResponse),
+        _api(UpdateFeaturesRequest, UpdateFeaturesResponse),
         _api(DescribeClusterRequest, DescribeClusterResponse),
         _api(DescribeProducersRequest, DescribeProducersResponse),
+        _api(DescribeTransactionsRequest, DescribeTransactionsResponse),
+        _api(ListTransactionsRequest, ListTransactionsResponse),
         _api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse),
         _api(ConsumerGroupDescribeRequest, ConsumerGroupDescribeResponse),
         _api(ListConfigResourcesRequest, ListConfigResourcesResponse),
