@@ -30,6 +30,7 @@ REPEATED = frozenset(
         "topic",
         "topic_id",
         "topic_name",
+        "transactional_id",
     }
 )
 # response field -> request fields, where a response names it otherwise
@@ -46,16 +47,28 @@ NAMED_OTHERWISE = {
     "replica_election_results": ("topic_partitions",),
     "responses": ("topic_data", "topics", "topic_names", "resources"),
     "results": ("resources", "topics", "groups_names"),
+    "results_by_partition": ("partitions",),
+    "results_by_topic_v3_and_below": ("v3_and_below_topics",),
     "topic": ("name",),
+    "transaction_states": ("transactional_ids",),
 }
 # Where clients look for it first: said here, and of no part.
 SAID_OF_ALL = frozenset(
-    {"LeaveGroupResponse", "OffsetDeleteResponse", "OffsetFetchResponse", "OffsetFetchResponseGroup"}
+    {
+        "AddPartitionsToTxnResponse",
+        "LeaveGroupResponse",
+        "OffsetDeleteResponse",
+        "OffsetFetchResponse",
+        "OffsetFetchResponseGroup",
+    }
 )
+ERROR_CODES = frozenset({"error_code", "partition_error_code"})
 # Numbers that are -1 when there is nothing to tell.
 UNKNOWN = frozenset(
     {"base_offset", "high_watermark", "low_watermark", "node_id", "port", "producer_epoch", "producer_id"}
 )
+# These speak of a producer that the request named.
+OF_A_PRODUCER = frozenset({"WritableTxnMarkerResult"})
 
 
 def refuse(api: Api, request: Any, error: ApiError, version: int) -> Any:
@@ -78,7 +91,9 @@ class _Refusal:
             fields = [field for field in fields if field.struct is None]
         for field in fields:
             source = _source(field.name, asked)
-            if field.name in UNKNOWN:
+            if field.name == "producer_id" and type(answer).__name__ in OF_A_PRODUCER:
+                answer.producer_id, named = source, True
+            elif field.name in UNKNOWN:
                 setattr(answer, field.name, -1)
             elif isinstance(field.shape, Array) and field.struct is not None:
                 said |= self._parts(answer, field, source or [])
@@ -105,10 +120,9 @@ class _Refusal:
     def _say(self, answer: Any, names: set[str]) -> bool:
         if "error_message" in names:
             answer.error_message = self._error.detail or None
-        if "error_code" not in names:
-            return False
-        answer.error_code = int(self._error.code)
-        return True
+        for name in ERROR_CODES & names:
+            setattr(answer, name, int(self._error.code))
+        return bool(ERROR_CODES & names)
 
 
 def _source(name: str, asked: Any) -> Any:
@@ -121,5 +135,6 @@ class _Bare:
     """An element that is a plain value in the request (a name, an index) and a struct in the response."""
 
     def __init__(self, value: Any) -> None:
-        self.name = self.topic = self.key = self.group_id = value if isinstance(value, str) else None
+        text = value if isinstance(value, str) else None
+        self.name = self.topic = self.key = self.group_id = self.transactional_id = text
         self.partition = self.partition_index = value if isinstance(value, int) else None

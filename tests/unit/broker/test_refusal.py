@@ -38,6 +38,11 @@ SCOPE = {
     "DeleteTopics": "topic",
     "DeleteRecords": "partition",
     "InitProducerId": "request",
+    "AddPartitionsToTxn": "partition",
+    "AddOffsetsToTxn": "request",
+    "EndTxn": "request",
+    "WriteTxnMarkers": "partition of a marker",
+    "TxnOffsetCommit": "partition",
     "OffsetForLeaderEpoch": "partition",
     "DescribeConfigs": "resource",
     "AlterConfigs": "resource",
@@ -52,12 +57,26 @@ SCOPE = {
     "DescribeQuorum": "partition",
     "DescribeCluster": "request",
     "DescribeProducers": "partition",
+    "DescribeTransactions": "transaction",
+    "ListTransactions": "request",
+    "UpdateFeatures": "request",
     "ListConfigResources": "request",
     "ConsumerGroupHeartbeat": "request",
     "ConsumerGroupDescribe": "group",
     "DescribeTopicPartitions": "topic",
 }
-ANSWERS = {"partition": 4, "topic": 2, "resource": 2, "entry": 2, "key": 2, "group": 2, "request": 1, "nothing": 0}
+ANSWERS = {
+    "partition of a marker": 8,
+    "partition": 4,
+    "topic": 2,
+    "resource": 2,
+    "entry": 2,
+    "key": 2,
+    "group": 2,
+    "transaction": 2,
+    "request": 1,
+    "nothing": 0,
+}
 
 
 def two_of_everything(cls: type[Any], version: int, draw: random.Random) -> Any:
@@ -76,7 +95,7 @@ def two_of_everything(cls: type[Any], version: int, draw: random.Random) -> Any:
 def error_codes(message: Any) -> Iterator[int]:
     for field in fields_of(type(message)):
         value = getattr(message, field.name)
-        if field.name == "error_code":
+        if field.name in ("error_code", "partition_error_code"):
             yield value
         elif field.struct is not None and isinstance(value, list):
             for one in value:
@@ -102,6 +121,8 @@ def test_the_error_stands_at_the_narrowest_scope_and_nowhere_else(api: Api, vers
     said = [code for code in error_codes(answer) if code]
     scope = SCOPE[api.name]
     if api.name == "FindCoordinator" and version < 4:
+        scope = "request"
+    if api.name == "AddPartitionsToTxn" and version >= 4:
         scope = "request"
     if api.name == "OffsetFetch" and version < 8:
         scope = "request" if version >= 2 else "partition"
