@@ -10,6 +10,7 @@ from lowwater.wire.record_scan import varint
 from lowwater.wire.records import (
     NO_PRODUCER_ID,
     RECORD_SIZE_MIN,
+    TRANSACTIONAL,
     BatchHeader,
     CorruptBatch,
     encode_batch,
@@ -36,9 +37,16 @@ _VARINT = _Varints()
 
 
 def build_plain_batch(
-    pairs: Iterable[tuple[bytes, bytes | None]], timestamp: int, *, codec: int = compression.NONE
+    pairs: Iterable[tuple[bytes, bytes | None]],
+    timestamp: int,
+    *,
+    codec: int = compression.NONE,
+    producer: tuple[int, int] | None = None,
 ) -> bytearray:
-    """One batch of (key, value) pairs, none of which is None as a whole; a value of None is a tombstone."""
+    """One batch of (key, value) pairs, none of which is None as a whole; a value of None is a tombstone.
+
+    With a producer (id, epoch) it is part of that producer's transaction, without a sequence.
+    """
     body = bytearray()
     number = -1
     for number, (key, value) in enumerate(pairs):
@@ -46,18 +54,19 @@ def build_plain_batch(
         record = b"".join((b"\0\0", _VARINT[number], _VARINT[len(key)], key, tail))
         body += _VARINT[len(record)]
         body += record
+    producer_id, producer_epoch = producer or (NO_PRODUCER_ID, -1)
     header = BatchHeader(
         base_offset=0,
         batch_length=0,
         leader_epoch=-1,
         magic=2,
         crc=0,
-        attributes=codec,
+        attributes=codec if producer is None else codec | TRANSACTIONAL,
         last_offset_delta=number,
         base_timestamp=timestamp,
         max_timestamp=timestamp,
-        producer_id=NO_PRODUCER_ID,
-        producer_epoch=-1,
+        producer_id=producer_id,
+        producer_epoch=producer_epoch,
         base_sequence=-1,
         record_count=number + 1,
     )
