@@ -22,7 +22,7 @@ from lowwater.log.store import LogStore
 from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
 
 if TYPE_CHECKING:
-    from lowwater.broker.coordinator import GroupCoordinator
+    from lowwater.broker.group_coordinator import GroupCoordinator
 
 logger = logging.getLogger(__name__)
 
@@ -123,7 +123,7 @@ class Broker:
     def groups(self) -> GroupCoordinator:
         """Imported on first use: many a broker never sees a group."""
         if self._groups is None:
-            from lowwater.broker.coordinator import GroupCoordinator
+            from lowwater.broker.group_coordinator import GroupCoordinator
 
             self._groups = GroupCoordinator(self)
         return self._groups

@@ -1,11 +1,11 @@
-"""Reading a partition of `__consumer_offsets` into a shard, a little per turn, so that other requests are served."""
+"""Reading a partition of an internal topic into a shard, a little per turn, so that other requests are served."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterator
 from itertools import islice
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
@@ -15,16 +15,30 @@ from lowwater.log.partition_log import PartitionLog
 from lowwater.log.slices import Slice
 from lowwater.outcome import StateRecord
 from lowwater.types import Buffer
+from lowwater.wire.control import read_end_marker
 from lowwater.wire.plain_batch import read_pairs
+from lowwater.wire.records import BatchHeader
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
-    from lowwater.groups.shard import GroupShard
 
 logger = logging.getLogger(__name__)
 
 SLICE_BYTES = 1 << 20
 RECORDS_PER_TURN = 1000
+
+
+Producer: TypeAlias = tuple[int, int]
+
+
+class Replaying(Protocol):
+    """Who takes what is read."""
+
+    def replay(self, record: StateRecord, producer: Producer | None) -> None:
+        """`producer` (id, epoch) when the record is part of its transaction."""
+
+    def replay_end(self, producer: Producer, commit: bool) -> None:
+        """That producer's transaction ends here."""
 
 
 class ShardLoading:
@@ -34,12 +48,12 @@ class ShardLoading:
         self,
         broker: Broker,
         partition: Partition,
-        shard: GroupShard,
+        into: Replaying,
         done: Callable[[StorageError | None], None],
     ) -> None:
         self._broker = broker
         self._log = partition.log
-        self._shard = shard
+        self._into = into
         self._done = done
         self._next_offset = 0
         self._end = 0
@@ -98,33 +112,42 @@ class ShardLoading:
             return
         self._replay_some(self._records(found.buffers))
 
-    def _records(self, buffers: list[Buffer]) -> Iterator[StateRecord]:
+    def _records(self, buffers: list[Buffer]) -> Iterator[tuple[StateRecord, Producer | None]]:
         for buffer in buffers:
             view = memoryview(buffer)
             for position, header in headers(view, 0, len(view)):
                 self._next_offset = header.next_offset
+                batch = view[position : position + header.size]
+                producer = (header.producer_id, header.producer_epoch) if header.is_transactional else None
                 if header.is_control:
+                    # All records before it have been taken: nothing is read ahead.
+                    self._replay_control(batch, header)
                     continue
-                for key, value in read_pairs(view[position : position + header.size], header):
-                    yield StateRecord(key, value)
+                for key, value in read_pairs(batch, header):
+                    yield StateRecord(key, value), producer
 
-    def _replay(self, record: StateRecord) -> None:
-        """What nobody can read was not written by this broker; the others' groups must not suffer for it."""
+    def _replay_control(self, batch: memoryview, header: BatchHeader) -> None:
+        marker = read_end_marker(batch, header)
+        if marker is not None:
+            self._into.replay_end((header.producer_id, header.producer_epoch), marker.commit)
+
+    def _replay(self, record: StateRecord, producer: Producer | None) -> None:
+        """What nobody can read was not written by this broker; the others must not suffer for it."""
         try:
-            self._shard.replay(record)
+            self._into.replay(record, producer)
         except WireError as error:
             logger.warning("a record of %s is skipped, it cannot be read: %r", self._log.topic_partition, error)
 
-    def _replay_some(self, records: Iterator[StateRecord]) -> None:
+    def _replay_some(self, records: Iterator[tuple[StateRecord, Producer | None]]) -> None:
         """A turn's worth, then the others' turn."""
         if self._cancelled:
             return
         before = self.records
         try:
-            for record in islice(records, RECORDS_PER_TURN):
+            for record, producer in islice(records, RECORDS_PER_TURN):
                 self.records += 1
-                self._replay(record)
-        except Exception as error:  # whatever a record does: it must not leave the groups loading for ever
+                self._replay(record, producer)
+        except Exception as error:  # whatever a record does: it must not leave the shard loading for ever
             self._finish(StorageError(f"{self._log.topic_partition} cannot be read: {error}"))
             return
         if self.records - before == RECORDS_PER_TURN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError
@@ -25,16 +25,32 @@ class Ticket(Pending[Any]):
             self.resolve(response)
 
 
-class Round:
-    """What was decided since the last write, and the replies that wait until it is durable."""
+class Part(NamedTuple):
+    """What becomes one batch: records of a producer's transaction (id, epoch), or of none."""
 
-    __slots__ = ("groups", "number", "records", "replies")
+    producer: tuple[int, int] | None
+    records: list[StateRecord]
+
+
+class Round:
+    """What was decided since the last write, and what waits until it is durable: replies, and things to do."""
+
+    __slots__ = ("effects", "keys", "number", "parts", "records", "replies")
 
     def __init__(self, number: int) -> None:
         self.number = number
-        self.records: list[StateRecord] = []
+        self.parts: list[Part] = []
+        self.records = 0
         self.replies: list[tuple[Ticket, Any]] = []
-        self.groups: list[str] = []
+        self.effects: list[Any] = []
+        self.keys: list[str] = []
+
+    def add(self, records: list[StateRecord], producer: tuple[int, int] | None) -> None:
+        self.records += len(records)
+        if self.parts and self.parts[-1].producer == producer:
+            self.parts[-1].records.extend(records)
+        else:
+            self.parts.append(Part(producer, list(records)))
 
 
 class Rounds:
@@ -46,31 +62,32 @@ class Rounds:
         self._number = 0
         self.open: Round | None = None
         self.pending: list[Round] = []
-        # The last round that changed each group, as long as it is not durable; and the last that may concern any.
+        # The last round that changed each key (a group, a transactional id), as long as it is not durable; and the last
+        # that may concern any.
         self._changed: dict[str, Round] = {}
         self._changed_all: Round | None = None
 
-    def changed(self, group_id: str | None) -> Round:
-        """The open round, which from now on holds a change of this group, or of any when None."""
+    def changed(self, key: str | None) -> Round:
+        """The open round, which from now on holds a change of this key, or of any when None."""
         current = self.open
         if current is None:
             self._number += 1
             current = self.open = Round(self._number)
             self.pending.append(current)
-        if group_id is None:
+        if key is None:
             self._changed_all = current
-        elif self._changed.get(group_id) is not current:
-            self._changed[group_id] = current
-            current.groups.append(group_id)
+        elif self._changed.get(key) is not current:
+            self._changed[key] = current
+            current.keys.append(key)
         return current
 
-    def latest_about(self, group_id: str | None) -> Round | None:
-        """The last round that changed what a reply about this group, or about all of them, may tell."""
+    def latest_about(self, key: str | None) -> Round | None:
+        """The last round that changed what a reply about this key, or about all of them, may tell."""
         if not self.pending:
             return None
-        if group_id is None:
+        if key is None:
             return self.pending[-1]
-        own, all_ = self._changed.get(group_id), self._changed_all
+        own, all_ = self._changed.get(key), self._changed_all
         if own is None or all_ is None:
             return own or all_
         return own if own.number > all_.number else all_
@@ -78,9 +95,9 @@ class Rounds:
     def durable(self, written: Round) -> None:
         """Answer those who waited for it."""
         self.pending.remove(written)
-        for group_id in written.groups:
-            if self._changed[group_id] is written:
-                del self._changed[group_id]
+        for key in written.keys:
+            if self._changed[key] is written:
+                del self._changed[key]
         if self._changed_all is written:
             self._changed_all = None
         replies, written.replies = written.replies, []

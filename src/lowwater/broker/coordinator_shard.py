@@ -8,26 +8,25 @@ the shard is thrown away, and everyone who waits is told so: what it held may no
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from enum import Enum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from lowwater.broker.coordinator_load import ShardLoading
 from lowwater.broker.coordinator_rounds import Round, Rounds, Ticket
 from lowwater.broker.partition import Partition
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.groups.shard import GroupShard
-from lowwater.outcome import Computation, Now, Outcome
+from lowwater.log.partition_log import PartitionLog
+from lowwater.outcome import Computation, Now, Outcome, StateRecord, Token
 from lowwater.ports import Timer
 from lowwater.wire.plain_batch import build_plain_batch
 
 if TYPE_CHECKING:
-    from lowwater.broker.coordinator import GroupCoordinator
+    from lowwater.broker.coordinator import Coordinator
 
 logger = logging.getLogger(__name__)
 
 ROUND_RECORDS_MAX = 2000
-OFFSETS_PER_TURN = 5000  # and groups
 TICKS_PER_TURN = 100
 RELOAD_AFTER_MS = 1000
 RELOAD_AFTER_MAX_MS = 60_000
@@ -39,16 +38,37 @@ class State(Enum):
     DOWN = "down"
 
 
-class ShardDriver:
-    """One partition of `__consumer_offsets`. `ask` for groups that belong to it."""
+class Shard(Protocol):
+    """A pure state machine: decisions read its state, `replay` alone writes it."""
 
-    def __init__(self, coordinator: GroupCoordinator, index: int) -> None:
+    def decide(self, command: Any, token: Token, now: Now) -> Outcome: ...
+
+    def replay(self, record: StateRecord) -> None: ...
+
+    def loaded(self, now: Now) -> Outcome:
+        """All records were replayed."""
+
+    def tick(self, now: Now) -> Outcome:
+        """Some of what is due."""
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """When to call `tick`, by the monotonic clock."""
+
+
+S = TypeVar("S", bound=Shard)
+
+
+class ShardDriver(Generic[S]):
+    """One partition of the coordinator's topic. `ask` for keys (groups, transactional ids) that belong to it."""
+
+    def __init__(self, coordinator: Coordinator[S], index: int) -> None:
         self._coordinator = coordinator
         self._broker = coordinator.broker
         self._index = index
         self._state = State.DOWN
         self._why_down = ""
-        self._shard: GroupShard
+        self._shard: S
         self._loading: ShardLoading | None = None
         self._now: Now | None = None
         self._rounds = Rounds()
@@ -64,12 +84,12 @@ class ShardDriver:
 
     def start(self, partition: Partition | None) -> None:
         """Begin with what is in the log; without one there is nothing to load."""
-        self._shard = self._coordinator.new_shard()
+        self._shard = self._coordinator.new_shard(self._index)
         if partition is None or not partition.log.log_end:
             self._activate()
             return
         self._state = State.LOADING
-        self._loading = ShardLoading(self._broker, partition, self._shard, self._loaded)
+        self._loading = ShardLoading(self._broker, partition, self, self._loaded)
         self._loading.start()
 
     def _loaded(self, error: StorageError | None) -> None:
@@ -79,7 +99,7 @@ class ShardDriver:
             return
         self._activate()
         assert loading is not None
-        logger.info("%d records of __consumer_offsets-%d: %d groups", loading.records, self._index, len(self.groups))
+        logger.info("%d records of %s were read: %s", loading.records, self._name, self._contents())
         self._run(self._shard.loaded)
 
     def _activate(self) -> None:
@@ -99,23 +119,27 @@ class ShardDriver:
         return self._state is State.ACTIVE
 
     @property
-    def groups(self) -> dict[str, Any]:
-        return self._shard.groups
+    def shard(self) -> S:
+        return self._shard
 
     @property
-    def shard(self) -> GroupShard:
-        return self._shard
+    def _name(self) -> str:
+        return f"{self._coordinator.topic.name}-{self._index}"
+
+    def _contents(self) -> str:
+        """What was loaded, for the log line."""
+        return self._coordinator.subject
 
     def check_active(self) -> None:
         if self._state is State.LOADING:
-            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "groups are being loaded")
+            raise ApiError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"{self._coordinator.subject} are being loaded")
         if self._state is State.DOWN:
             raise ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, self._why_down)
 
     # -- asking
 
-    def ask(self, group_id: str | None, command: Any) -> Any:
-        """The response, or a Pending of it. `group_id` is None when the answer speaks of all groups."""
+    def ask(self, key: str | None, command: Any) -> Any:
+        """The response, or a Pending of it. `key` is None when the answer speaks of everything."""
         if self._state is not State.ACTIVE:
             self.check_active()
         ticket, self._ticket = self._ticket or Ticket(), None
@@ -124,7 +148,8 @@ class ShardDriver:
         except Exception as error:
             self._give_up(error)
             raise
-        if not self._rounds.pending and len(outcome.replies) == 1 and not outcome.records and not outcome.computations:
+        asks_for_more = outcome.records or outcome.computations or outcome.effects
+        if not self._rounds.pending and len(outcome.replies) == 1 and not asks_for_more:
             # Nothing to write and nothing to wait for, as with nearly every heartbeat.
             [(replied, response)] = outcome.replies
             if replied is ticket:
@@ -132,7 +157,7 @@ class ShardDriver:
                 if isinstance(response, ApiError):
                     raise response
                 return response
-        self._do(outcome, group_id)
+        self._do(outcome, key)
         if ticket.done:
             return ticket.result()
         if not ticket.has_reply:
@@ -153,11 +178,13 @@ class ShardDriver:
         if self._state is State.ACTIVE and not self._stopped:
             self._set_timer()
 
-    def _do(self, outcome: Outcome, group_id: str | None) -> None:
+    def _do(self, outcome: Outcome, key: str | None) -> None:
         if outcome.records:
-            self._take_records(outcome, group_id)
-        elif outcome.replies:
-            self._take_replies(outcome.replies, self._rounds.latest_about(group_id))
+            self._take_records(outcome, key)
+        else:
+            awaited = self._rounds.latest_about(key)
+            self._take_replies(outcome.replies, awaited)
+            self._take_effects(outcome.effects, awaited)
         for computation in outcome.computations:
             self._compute(computation)
 
@@ -172,21 +199,22 @@ class ShardDriver:
 
     def _give_up(self, error: Exception) -> None:
         """A decision broke off, and nobody knows what it has changed: begin again from the log."""
-        logger.error("a decision about groups failed", exc_info=error)
+        logger.error("a decision about %s failed", self._coordinator.subject, exc_info=error)
         self._go_down(StorageError(f"a decision failed: {error!r}", retriable=True))
 
-    def _take_records(self, outcome: Outcome, group_id: str | None) -> None:
-        replay = self._shard.replay
+    def _take_records(self, outcome: Outcome, key: str | None) -> None:
+        replay = self._replaying(outcome.producer)
         try:
             for record in outcome.records:
                 replay(record)
         except Exception as error:
             self._give_up(error)
             raise
-        current = self._rounds.changed(group_id)
-        current.records += outcome.records
+        current = self._rounds.changed(key)
+        current.add(outcome.records, outcome.producer)
         self._take_replies(outcome.replies, current)
-        if len(current.records) >= ROUND_RECORDS_MAX:
+        self._take_effects(outcome.effects, current)
+        if current.records >= ROUND_RECORDS_MAX:
             self._write()
 
     def _take_replies(self, replies: list[tuple[Ticket, Any]], awaited: Round | None) -> None:
@@ -199,7 +227,30 @@ class ShardDriver:
             else:
                 awaited.replies.append((ticket, response))
 
+    def _take_effects(self, effects: list[Any], awaited: Round | None) -> None:
+        if awaited is not None:
+            awaited.effects += effects
+            return
+        for effect in effects:
+            self._carry_out(effect)
+
+    # -- replaying
+
+    def replay(self, record: StateRecord, producer: tuple[int, int] | None) -> None:
+        self._replaying(producer)(record)
+
+    def _replaying(self, producer: tuple[int, int] | None) -> Callable[[StateRecord], None]:
+        """Who takes records that are part of this producer's transaction, or of none."""
+        return self._shard.replay
+
+    def replay_end(self, producer: tuple[int, int], commit: bool) -> None:
+        """Only records of groups are part of transactions."""
+
     # -- work elsewhere
+
+    def _carry_out(self, effect: Any) -> None:
+        """What a decision asks for beside its records, which are durable now."""
+        raise AssertionError(f"nobody carries out {effect!r}")
 
     def _compute(self, computation: Computation) -> None:
         shard = self._shard
@@ -208,7 +259,7 @@ class ShardDriver:
             if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
                 return
             if error is not None:
-                logger.error("work for a group failed", exc_info=error)
+                logger.error("work for %s failed", self._coordinator.subject, exc_info=error)
             command = computation.then(result if error is None else error)
             self._run(lambda now: shard.decide(command, Ticket(), now))
 
@@ -227,23 +278,33 @@ class ShardDriver:
             self._coordinator.create_topic()
             return
         self._rounds.open = None
-        now_ms = self._broker.clock.now_ms()
         try:
-            batch = build_plain_batch(current.records, now_ms, codec=self._coordinator.codec)
-            appended = partition.append_own(batch, now_ms)
+            end = self._append(current, partition)
         except StorageError as error:
             self._go_down(error)
             return
-        current.records = []
+        self._await_flush(current, partition.log, end)
+
+    def _append(self, current: Round, partition: Partition) -> int:
+        """The log end behind it."""
+        now_ms = self._broker.clock.now_ms()
+        codec = self._coordinator.topic.codec
+        for producer, records in current.parts:
+            batch = build_plain_batch(records, now_ms, codec=codec, producer=producer)
+            partition.append_own(batch, now_ms)
+        current.parts.clear()
         self._broker.appended()
+        return partition.log.log_end
+
+    def _await_flush(self, current: Round, log: PartitionLog, end: int) -> None:
         if not self._broker.waits_for_flush(-1):
             self._durable(current)
             return
-        shard, log = self._shard, partition.log
-        flushed = self._broker.commits.flushed([(log, appended.last_offset + 1)])
+        shard = self._shard
+        flushed = self._broker.commits.flushed([(log, end)])
         flushed.on_done(lambda done: self._flushed(shard, current, done.result().get(log)))
 
-    def _flushed(self, shard: GroupShard, written: Round, error: BaseException | None) -> None:
+    def _flushed(self, shard: S, written: Round, error: BaseException | None) -> None:
         if self._shard is not shard or self._state is not State.ACTIVE:
             return  # everyone has been told
         if error is not None:
@@ -254,6 +315,8 @@ class ShardDriver:
     def _durable(self, written: Round) -> None:
         self._reload_after_ms = RELOAD_AFTER_MS
         self._rounds.durable(written)
+        for effect in written.effects:
+            self._carry_out(effect)
 
     def topic_created(self, error: ApiError | None) -> None:
         """The internal topic is there, or cannot be had."""
@@ -268,8 +331,8 @@ class ShardDriver:
 
     def _go_down(self, error: StorageError) -> None:
         """Nothing that was decided and not made durable holds. A full disk may have room again later."""
-        logger.error("the coordinator of __consumer_offsets-%d is down: %s", self._index, error)
-        self._why_down = f"groups cannot be written: {error}"
+        logger.error("the coordinator of %s is down: %s", self._name, error)
+        self._why_down = f"{self._coordinator.subject} cannot be written: {error}"
         tickets = self._abandon()
         self._state = State.DOWN
         if error.retriable and not self._stopped:
@@ -294,7 +357,7 @@ class ShardDriver:
         self.start(self._coordinator.partition(self._index))
 
     def reset(self) -> None:
-        """The internal topic was deleted: all groups are gone with it."""
+        """The internal topic was deleted: everything is gone with it."""
         tickets = self._abandon()
         if self._loading is not None:
             self._loading.cancel()
@@ -304,7 +367,7 @@ class ShardDriver:
             self._reload = None
         self.start(None)
         for ticket in tickets:
-            ticket.fail(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "__consumer_offsets was deleted"))
+            ticket.fail(ApiError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{self._coordinator.topic.name} was deleted"))
 
     # -- time
 
@@ -329,30 +392,3 @@ class ShardDriver:
             if self._state is not State.ACTIVE or due_ms is None or due_ms > now.monotonic_ms:
                 break
             self._run(self._shard.tick)
-
-    def topic_deleted(self, name: str) -> None:
-        """Also while loading nothing is missed: what is loaded is compared with the topics of that moment."""
-        if self._state is State.ACTIVE:
-            shard = self._shard
-            group_ids = shard.offsets.groups_of(name)
-            self._in_portions(shard, iter(group_ids), lambda _, some: shard.topic_deleted(name, some))
-
-    def expire_offsets(self) -> None:
-        if self._state is State.ACTIVE:
-            self._in_portions(self._shard, iter(list(self.groups)), self._shard.expire_offsets)
-
-    def _in_portions(
-        self, shard: GroupShard, group_ids: Iterator[str], decide: Callable[[Now, list[str]], Outcome]
-    ) -> None:
-        """Some groups now and the others in later turns: together they may have a million offsets."""
-        if self._stopped or self._shard is not shard or self._state is not State.ACTIVE:
-            return
-        some, size = [], 0
-        for group_id in group_ids:
-            some.append(group_id)
-            size += 1 + shard.offsets.count(group_id)
-            if size >= OFFSETS_PER_TURN:
-                break
-        if some:
-            self._run(lambda now: decide(now, some))
-            self._broker.scheduler.call_soon(lambda: self._in_portions(shard, group_ids, decide))

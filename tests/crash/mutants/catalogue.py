@@ -21,7 +21,7 @@ GROUP_SUITES = [
     "tests/model/test_offsets.py",
     "tests/sim/groups",
 ]
-GROUP_FILES = ("groups/", "broker/coordinator")
+GROUP_FILES = ("groups/", "broker/coordinator", "broker/group_")
 
 RULES = Path(__file__).parent / "rules"
 HEAD = "== "

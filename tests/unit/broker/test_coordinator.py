@@ -19,7 +19,7 @@ from tests.unit.broker.group_talk import (
 )
 from tests.unit.broker.talk import create, delete, values_in
 
-from lowwater.broker import coordinator_shard
+from lowwater.broker import coordinator_shard, group_driver
 from lowwater.broker.coordinator import shard_of
 from lowwater.errors import ErrorCode
 from lowwater.groups.records import read_offset_key, read_offset_value
@@ -394,7 +394,7 @@ def test_a_deleted_topic_takes_its_offsets_along_also_when_the_process_is_killed
 def test_offsets_of_a_deleted_topic_go_over_several_turns_and_are_not_seen_meanwhile(
     broker: VirtualBroker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(coordinator_shard, "OFFSETS_PER_TURN", 4)
+    monkeypatch.setattr(group_driver, "OFFSETS_PER_TURN", 4)
     for number in range(10):
         commit(broker, f"g{number}", 5)
     before = len(stored(broker))
