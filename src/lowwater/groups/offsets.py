@@ -1,34 +1,21 @@
 """Committed offsets of one shard: how far each group has read, by topic and partition.
 
 A value is kept as the bytes that are stored in the log, and read when someone asks: a million of them fit in little
-memory and are back quickly after a restart.
+memory and are back quickly after a restart. Those of open transactions stand beside the others, not among them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TypeAlias
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 
 from lowwater.errors import ErrorCode, WireError
-from lowwater.groups.commands import Commit, Fetch
+from lowwater.groups.commands import Fetch
 from lowwater.groups.config import GroupConfig
+from lowwater.groups.pending_offsets import PendingOffsets, Place
 from lowwater.groups.record_schemas import OffsetCommitValue
-from lowwater.groups.records import (
-    encode_value,
-    forget_offset,
-    offset_key,
-    offset_value,
-    read_offset_key,
-    read_offset_value,
-)
+from lowwater.groups.records import forget_offset, read_offset_key, read_offset_value
 from lowwater.groups.topics import TopicsView
 from lowwater.outcome import Now, Outcome, StateRecord
-from lowwater.wire.messages.offset_commit import (
-    OffsetCommitRequestPartition,
-    OffsetCommitResponse,
-    OffsetCommitResponsePartition,
-    OffsetCommitResponseTopic,
-)
 from lowwater.wire.messages.offset_fetch import (
     OffsetFetchRequestTopics,
     OffsetFetchResponseGroup,
@@ -39,39 +26,56 @@ from lowwater.wire.schema import ZERO_UUID
 
 NEVER = -1
 EXPIRING_VERSION = b"\0\1"
-TIME_MAX = (1 << 63) - 1
-MayCommit: TypeAlias = Callable[[str, int], bool]
 
 
 class CommittedOffsets:
-    """`replay` writes; everything else reads, or says what is to be written."""
+    """`replay` and `end_transaction` write; everything else reads, or says what is to be written."""
 
     def __init__(self, config: GroupConfig, topics: TopicsView) -> None:
         self._config = config
         self._topics = topics
         self._by_group: dict[str, dict[str, dict[int, bytes]]] = {}
+        self._pending = PendingOffsets()
         # What the keys of a commit say, until it is replayed: nobody has to read what was just written.
-        self._places: dict[bytes, tuple[str, str, int]] = {}
+        self.announced: dict[bytes, Place] = {}
         # Group -> (what its offsets were aged from, when the first of them can expire): not worth a look before that.
         self._due: dict[str, tuple[int | None, int]] = {}
 
-    def replay(self, record: StateRecord) -> str:
-        """Keep or forget one offset; return its group."""
-        key = record.key
-        group, topic, partition = self._places.pop(key) if key in self._places else read_offset_key(key)
-        if record.value is not None:
-            topics = self._by_group.get(group)
-            if topics is None:
-                topics = self._by_group[group] = {}
-            partitions = topics.get(topic)
-            if partitions is None:
-                partitions = topics[topic] = {}
-            partitions[partition] = record.value
-            if record.value.startswith(EXPIRING_VERSION):
-                self._due.pop(group, None)
+    def replay(self, record: StateRecord, producer_id: int | None = None) -> str:
+        """Keep or forget one offset; return its group. That of a transaction waits for `end_transaction`."""
+        key, value = record
+        place = self.announced.pop(key) if key in self.announced else read_offset_key(key)
+        if value is None:
+            self._forget(*place)
+            self._pending.forget(place)
+        elif producer_id is None:
+            self._keep(place, value)
+            if self._pending:
+                self._pending.overtake(place)
         else:
-            self._forget(group, topic, partition)
-        return group
+            self._pending.add(producer_id, place, value)
+        return place[0]
+
+    def end_transaction(self, producer_id: int, commit: bool) -> None:
+        """What the producer's transaction has written holds from now on, where nobody has committed since; or never."""
+        for place, (number, value) in self._pending.end(producer_id).items():
+            if commit and value is not None:
+                self._keep(place, value)
+                self._pending.overtake(place, number)
+                # It may be older than the others were when they were last looked at.
+                self._due.pop(place[0], None)
+
+    def _keep(self, place: Place, value: bytes) -> None:
+        group, topic, partition = place
+        topics = self._by_group.get(group)
+        if topics is None:
+            topics = self._by_group[group] = {}
+        partitions = topics.get(topic)
+        if partitions is None:
+            partitions = topics[topic] = {}
+        partitions[partition] = value
+        if value.startswith(EXPIRING_VERSION):
+            self._due.pop(group, None)
 
     def _forget(self, group: str, topic: str, partition: int) -> None:
         topics = self._by_group.get(group, {})
@@ -88,48 +92,55 @@ class CommittedOffsets:
         return sum(len(partitions) for topics in self._by_group.values() for partitions in topics.values())
 
     def count(self, group: str) -> int:
-        return sum(map(len, self._by_group.get(group, {}).values()))
+        """Those of open transactions too."""
+        return sum(map(len, self._by_group.get(group, {}).values())) + self._pending.count(group)
 
     def groups_of(self, topic: str) -> list[str]:
-        """Who has committed anything for it."""
-        return [group for group, topics in self._by_group.items() if topic in topics]
+        """Who has committed anything for it, or is about to."""
+        committed = [group for group, topics in self._by_group.items() if topic in topics]
+        return list(dict.fromkeys([*committed, *self._pending.groups_of(topic)]))
 
     def get(self, group: str, topic: str, partition: int) -> OffsetCommitValue | None:
         """None: never committed, or for a topic that is gone, also when another one has its name now."""
         value = self._by_group.get(group, {}).get(topic, {}).get(partition)
-        committed = None if value is None else _readable(value)
-        if committed is None:
-            return None
-        if committed.topic_id != ZERO_UUID:
+        return None if value is None else self._of_topic(topic, value)
+
+    def _of_topic(self, topic: str, value: bytes) -> OffsetCommitValue | None:
+        committed = _readable(value)
+        if committed is not None and committed.topic_id != ZERO_UUID:
             return committed if committed.topic_id == self._topics.topic_id(topic) else None
         return committed
 
     def fetch(self, command: Fetch) -> OffsetFetchResponseGroup:
         group_id, asked = command.group.group_id, command.group.topics
         if asked is None:
-            return OffsetFetchResponseGroup(group_id=group_id, topics=list(self._everything(group_id, command.by_id)))
-        topics = [self._fetch_topic(group_id, topic, command.by_id) for topic in asked]
+            return OffsetFetchResponseGroup(group_id=group_id, topics=list(self._everything(command)))
+        topics = [self._fetch_topic(command, topic) for topic in asked]
         return OffsetFetchResponseGroup(group_id=group_id, topics=topics)
 
-    def _everything(self, group_id: str, by_id: bool) -> Iterator[OffsetFetchResponseTopics]:
+    def _everything(self, command: Fetch) -> Iterator[OffsetFetchResponseTopics]:
+        group_id = command.group.group_id
         for name, partitions in self._by_group.get(group_id, {}).items():
             topic_id = self._topics.topic_id(name)
-            if by_id and topic_id is None:
+            if command.by_id and topic_id is None:
                 continue
             known = [one for one in partitions if self.get(group_id, name, one) is not None]
             if known:
-                answers = [self._answer(group_id, name, one) for one in known]
+                answers = [self._answer(command, name, one) for one in known]
                 yield OffsetFetchResponseTopics(name=name, topic_id=topic_id or ZERO_UUID, partitions=answers)
 
-    def _fetch_topic(self, group_id: str, asked: OffsetFetchRequestTopics, by_id: bool) -> OffsetFetchResponseTopics:
-        name = self._topics.topic_name(asked.topic_id) if by_id else asked.name
+    def _fetch_topic(self, command: Fetch, asked: OffsetFetchRequestTopics) -> OffsetFetchResponseTopics:
+        name = self._topics.topic_name(asked.topic_id) if command.by_id else asked.name
         if name is None:
             answers = [_nothing(partition, ErrorCode.UNKNOWN_TOPIC_ID) for partition in asked.partition_indexes]
         else:
-            answers = [self._answer(group_id, name, partition) for partition in asked.partition_indexes]
+            answers = [self._answer(command, name, partition) for partition in asked.partition_indexes]
         return OffsetFetchResponseTopics(name=asked.name, topic_id=asked.topic_id, partitions=answers)
 
-    def _answer(self, group_id: str, topic: str, partition: int) -> OffsetFetchResponsePartitions:
+    def _answer(self, command: Fetch, topic: str, partition: int) -> OffsetFetchResponsePartitions:
+        group_id = command.group.group_id
+        if command.require_stable and (group_id, topic, partition) in self._pending:
+            return _nothing(partition, ErrorCode.UNSTABLE_OFFSET_COMMIT)
         committed = self.get(group_id, topic, partition)
         if committed is None:
             return _nothing(partition)
@@ -140,80 +151,65 @@ class CommittedOffsets:
             metadata=committed.metadata,
         )
 
-    # -- committing
-
-    def commit(
-        self, command: Commit, refused: ErrorCode, may_commit: MayCommit | None, now: Now, out: Outcome
-    ) -> OffsetCommitResponse:
-        """Store what can be stored. `refused` is the group's word on all of it, `may_commit` that on each partition."""
-        request = command.request
-        expire_ms = NEVER if command.expire_after_ms < 0 else min(now.wall_ms + command.expire_after_ms, TIME_MAX)
-        topics = self._topics
-        answers = []
-        for topic in request.topics:
-            name = topics.topic_name(topic.topic_id) if command.by_id else topic.name
-            count = topics.partition_count(name) if name is not None else None
-            unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
-            # Also of commits by name: a topic that is deleted and made anew begins without offsets.
-            topic_id = (topics.topic_id(name) if name is not None else None) or ZERO_UUID
-            parts = []
-            for part in topic.partitions:
-                index = part.partition_index
-                if count is None or not 0 <= index < count:
-                    parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=unknown))
-                    continue
-                assert name is not None
-                code = refused or self._problem(part)
-                if may_commit is not None and not code and not may_commit(name, index):
-                    code = ErrorCode.STALE_MEMBER_EPOCH
-                if not code:
-                    key = offset_key(request.group_id, name, index)
-                    self._places[key] = request.group_id, name, index
-                    out.records.append(StateRecord(key, _value(part, now.wall_ms, expire_ms, topic_id)))
-                parts.append(OffsetCommitResponsePartition(partition_index=index, error_code=code))
-            answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
-        return OffsetCommitResponse(topics=answers)
-
-    def _problem(self, part: OffsetCommitRequestPartition) -> ErrorCode:
-        metadata = part.committed_metadata
-        if metadata and len(metadata) > self._config.offset_metadata_bytes_max:
-            return ErrorCode.OFFSET_METADATA_TOO_LARGE
-        return ErrorCode.NONE
-
     # -- forgetting
 
     def delete(self, group_id: str, topic: str, partitions: Iterable[int], out: Outcome) -> None:
+        """With what transactions are about to commit there."""
         stored = self._by_group.get(group_id, {}).get(topic, {})
-        out.records += [forget_offset(group_id, topic, one) for one in partitions if one in stored]
+        out.records += [
+            forget_offset(group_id, topic, one)
+            for one in partitions
+            if one in stored or (group_id, topic, one) in self._pending
+        ]
 
     def delete_all(self, group_id: str, out: Outcome) -> None:
-        for topic, partitions in self._by_group.get(group_id, {}).items():
+        for topic, partitions in self._known(group_id).items():
             self.delete(group_id, topic, partitions, out)
 
     def delete_topic(self, topic: str, group_ids: Iterable[str], out: Outcome) -> None:
         """The topic was deleted, and may be there anew: what these groups committed for the old one goes."""
         for group_id in group_ids:
-            self._delete_outdated(group_id, topic, self._by_group.get(group_id, {}).get(topic, {}), out)
+            self._delete_outdated(group_id, topic, self._known(group_id).get(topic, ()), out)
 
     def delete_outdated(self, out: Outcome) -> None:
         """After a restart: those of topics that were deleted when there was no time to write it down."""
-        for group_id, topics in self._by_group.items():
-            for topic, partitions in topics.items():
+        for group_id in dict.fromkeys([*self._by_group, *self._pending.groups()]):
+            for topic, partitions in self._known(group_id).items():
                 self._delete_outdated(group_id, topic, partitions, out)
 
-    def _delete_outdated(self, group_id: str, topic: str, partitions: Mapping[int, bytes], out: Outcome) -> None:
+    def _known(self, group_id: str) -> Mapping[str, Collection[int]]:
+        """The partitions of each topic that it has committed, or is about to."""
+        committed = self._by_group.get(group_id, {})
+        if not self._pending.has_group(group_id):
+            return committed
+        known = {topic: set(partitions) for topic, partitions in committed.items()}
+        for topic, partition in self._pending.places_of(group_id):
+            known.setdefault(topic, set()).add(partition)
+        return known
+
+    def _delete_outdated(self, group_id: str, topic: str, partitions: Collection[int], out: Outcome) -> None:
         topic_id = self._topics.topic_id(topic)
         if topic_id is None:
             self.delete(group_id, topic, partitions, out)
             return
         # The id stands last in nearly every value, and a million of them are looked at in one turn.
-        doubtful = [one for one, value in partitions.items() if not value.endswith(topic_id)]
-        self.delete(group_id, topic, [one for one in doubtful if self.get(group_id, topic, one) is None], out)
+        stored = self._by_group.get(group_id, {}).get(topic, {})
+        doubtful = [one for one in partitions if not stored.get(one, b"").endswith(topic_id)]
+        self.delete(group_id, topic, [one for one in doubtful if self._is_outdated(group_id, topic, one)], out)
+
+    def _is_outdated(self, group_id: str, topic: str, partition: int) -> bool:
+        """Neither what is committed nor what may come to be is of the topic that has the name now."""
+        pending = self._pending.values_at((group_id, topic, partition))
+        is_alive = any(self._of_topic(topic, value) is not None for value in pending)
+        return not is_alive and self.get(group_id, topic, partition) is None
 
     def expire(
         self, group_id: str, since_ms: int | None, subscribes_to: Callable[[str], bool], now: Now, out: Outcome
     ) -> bool:
-        """Forget what is too old, counted from `since_ms` or, when None, from each commit; whether anything is left."""
+        """Forget what is too old, counted from `since_ms` or, when None, from each commit; whether anything is left.
+
+        What a transaction is about to replace stays until that has ended.
+        """
         known_since_ms, due_ms = self._due.get(group_id, (NEVER, 0))
         if known_since_ms == since_ms and now.wall_ms < due_ms:
             return True
@@ -224,11 +220,13 @@ class CommittedOffsets:
             if topic in read:
                 continue
             expiries = {one: self._expires_ms(value, since_ms) for one, value in topics[topic].items()}
-            self.delete(group_id, topic, [one for one, at_ms in expiries.items() if at_ms <= now.wall_ms], out)
-            left += [at_ms for at_ms in expiries.values() if at_ms > now.wall_ms]
+            due = [one for one, at_ms in expiries.items() if at_ms <= now.wall_ms]
+            gone = {one for one in due if (group_id, topic, one) not in self._pending}
+            self.delete(group_id, topic, gone, out)
+            left += [at_ms for one, at_ms in expiries.items() if one not in gone]
         if left and not read:
             self._due[group_id] = since_ms, min(left)
-        return bool(left or read)
+        return bool(left or read) or self._pending.has_group(group_id)
 
     def _expires_ms(self, value: bytes, since_ms: int | None) -> int:
         committed = _readable(value)
@@ -246,22 +244,6 @@ def _readable(value: bytes) -> OffsetCommitValue | None:
         return read_offset_value(value)
     except WireError:
         return None
-
-
-def _value(part: OffsetCommitRequestPartition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:
-    metadata = part.committed_metadata or ""
-    if expire_ms == NEVER:
-        return offset_value(part.committed_offset, part.committed_leader_epoch, metadata, now_ms, topic_id)
-    return encode_value(
-        OffsetCommitValue(
-            offset=part.committed_offset,
-            leader_epoch=part.committed_leader_epoch,
-            metadata=metadata,
-            commit_timestamp=now_ms,
-            expire_timestamp=expire_ms,
-            topic_id=topic_id,
-        )
-    )
 
 
 def _nothing(partition: int, code: ErrorCode = ErrorCode.NONE) -> OffsetFetchResponsePartitions:

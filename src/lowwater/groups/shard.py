@@ -22,13 +22,15 @@ from lowwater.groups.commands import (
     Join,
 )
 from lowwater.groups.config import GroupConfig
+from lowwater.groups.consumer_admission import MayCommit
 from lowwater.groups.consumer_migration import upgraded
 from lowwater.groups.consumer_mixed import MixedGroup
 from lowwater.groups.consumer_patterns import TopicPatterns
 from lowwater.groups.consumer_requests import check_heartbeat
 from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.offsets import CommittedOffsets, MayCommit
+from lowwater.groups.offset_commits import OffsetCommits
+from lowwater.groups.offsets import CommittedOffsets
 from lowwater.groups.records import decode
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
@@ -48,10 +50,12 @@ from lowwater.wire.messages.offset_delete import (
     OffsetDeleteResponseTopic,
 )
 from lowwater.wire.messages.sync_group import SyncGroupRequest
+from lowwater.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 Group: TypeAlias = ClassicGroup | MixedGroup
 G = TypeVar("G", ClassicGroup, MixedGroup)
 Decide: TypeAlias = Callable[[Any, Token, Now, Outcome], None]
+Producer: TypeAlias = tuple[int, int]
 
 OFFSET_KEYS = (0, 1)
 CLASSIC_GROUP_KEY = 2
@@ -60,13 +64,14 @@ TIMERS_PER_TICK = 20
 
 
 class GroupShard:
-    """A pure state machine; its driver is `broker.coordinator`. A reply may be an ApiError: the request is refused."""
+    """A pure state machine; its driver is `broker.group_driver`. A reply may be an ApiError: the request is refused."""
 
     def __init__(self, config: GroupConfig, ids: Ids, topics: TopicsView, metrics: GroupMetrics | None = None) -> None:
         self.config = config
         self.metrics = metrics or GroupMetrics()
         self.groups: dict[str, Group] = {}
         self.offsets = CommittedOffsets(config, topics)
+        self._commits = OffsetCommits(config, topics, self.offsets)
         self._ids = ids
         self._topics = topics
         self._timers = Timers()
@@ -85,6 +90,7 @@ class GroupShard:
             ListGroupsRequest: self._list_groups,
             OffsetDeleteRequest: self._delete_offsets,
             SyncGroupRequest: self._sync,
+            TxnOffsetCommitRequest: self._commit_in_transaction,
         }
 
     # -- what the driver calls
@@ -114,11 +120,14 @@ class GroupShard:
                 due(timer, now, out)
         return out
 
-    def replay(self, record: StateRecord) -> None:
-        """The only writer of what is durable. Keys of kinds that are not known here are skipped."""
+    def replay(self, record: StateRecord, producer: Producer | None = None) -> None:
+        """With `end_transaction` the only writer of what is durable. Keys of kinds that are not known are skipped.
+
+        `producer` (id, epoch) when the record is part of its transaction.
+        """
         kind = record.key[1] if len(record.key) > 1 and not record.key[0] else -1
         if kind in OFFSET_KEYS:
-            group_id = self.offsets.replay(record)
+            group_id = self.offsets.replay(record, producer[0] if producer is not None else None)
             if record.value is not None and group_id not in self.groups:
                 self._add(self._new_classic(group_id))
             return
@@ -130,6 +139,10 @@ class GroupShard:
             self._replay_classic(key.group, value)
         else:
             self._replay_consumer(kind, key, value)
+
+    def end_transaction(self, producer_id: int, commit: bool) -> None:
+        """The transaction's marker is in the log behind all that was replayed; so too when the log is loaded."""
+        self.offsets.end_transaction(producer_id, commit)
 
     def _replay_classic(self, group_id: str, value: Any) -> None:
         group = self.groups.get(group_id)
@@ -337,7 +350,7 @@ class GroupShard:
             refused = error.code
             if refused is ErrorCode.STALE_MEMBER_EPOCH and not command.knows_consumer_groups:
                 refused = ErrorCode.UNSUPPORTED_VERSION
-        out.reply(token, self.offsets.commit(command, refused, may_commit, now, out))
+        out.reply(token, self._commits.commit(command, refused, may_commit, now, out))
         self.metrics.offset_commits_total += len(out.records)
 
     def _check_commit(self, command: Commit, now: Now) -> MayCommit | None:
@@ -352,6 +365,27 @@ class GroupShard:
         if epoch >= 0:
             known = ErrorCode.GROUP_ID_NOT_FOUND if command.knows_consumer_groups else ErrorCode.ILLEGAL_GENERATION
             raise ApiError(known, f"no group {request.group_id!r}")
+        return None
+
+    def _commit_in_transaction(self, request: TxnOffsetCommitRequest, token: Token, now: Now, out: Outcome) -> None:
+        """That the transaction is open, and this partition in it, has been asked already."""
+        refused, may_commit = ErrorCode.NONE, None
+        try:
+            may_commit = self._check_txn_commit(request, now)
+        except ApiError as error:
+            is_stale = error.code is ErrorCode.STALE_MEMBER_EPOCH
+            refused = ErrorCode.ILLEGAL_GENERATION if is_stale else error.code
+        out.reply(token, self._commits.commit_in_transaction(request, refused, may_commit, now, out))
+        self.metrics.offset_commits_total += len(out.records)
+
+    def _check_txn_commit(self, request: TxnOffsetCommitRequest, now: Now) -> MayCommit | None:
+        if not request.group_id:
+            raise ApiError(ErrorCode.INVALID_GROUP_ID, "the group id is empty")
+        group = self.groups.get(request.group_id)
+        if group is not None:
+            return group.check_txn_commit(request.member_id, request.group_instance_id, request.generation_id, now)
+        if request.generation_id >= 0:
+            raise ApiError(ErrorCode.ILLEGAL_GENERATION, f"no group {request.group_id!r}")
         return None
 
     def _fetch(self, command: Fetch, token: Token, now: Now, out: Outcome) -> None:
