@@ -12,6 +12,7 @@ from tests.conformance.golden.instances import CLASSES, KAFKA_LACKS, Style, inst
 from tests.conformance.golden.oracle import Oracle
 
 from lowwater.errors import ErrorCode
+from lowwater.wire.control import build_end_marker
 from lowwater.wire.encoding import build_encoder
 from lowwater.wire.fields import Field
 from lowwater.wire.frame import encode_request_header, response_lead
@@ -122,6 +123,16 @@ def test_the_table_of_apis_is_kafkas(oracle: Oracle) -> None:
 
 def test_the_table_of_errors_is_kafkas(oracle: Oracle) -> None:
     assert [(code.value, code.name, code.retriable) for code in ErrorCode] == oracle.errors()
+
+
+@pytest.mark.parametrize("commit", [True, False])
+@pytest.mark.parametrize("numbers", [(0, 0, 0, 0), (5, 3, 7, 1_700_000_000_000), (1 << 62, 32767, (1 << 31) - 1, 1)])
+def test_the_end_of_a_transaction_has_kafkas_bytes(
+    oracle: Oracle, commit: bool, numbers: tuple[int, int, int, int]
+) -> None:
+    producer_id, epoch, coordinator_epoch, timestamp = numbers
+    ours = build_end_marker(producer_id, epoch, commit, coordinator_epoch, timestamp)
+    assert bytes(ours) == oracle.end_marker(producer_id, epoch, commit, coordinator_epoch, timestamp)
 
 
 class Mutant(NamedTuple):

@@ -8,8 +8,9 @@ import struct
 from collections.abc import Iterator
 from typing import Any
 
-from lowwater.groups import record_schemas
+from lowwater.groups import record_schemas as group_records
 from lowwater.groups.consumer_protocol import ConsumerProtocolAssignment, ConsumerProtocolSubscription
+from lowwater.transactions import record_schemas as transaction_records
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, zero_of
 from lowwater.wire.messages import API
 from lowwater.wire.schema import declaration_of, fields_of
@@ -18,10 +19,11 @@ from lowwater.wire.schema import declaration_of, fields_of
 KAFKA_LACKS = {("ListOffsetsRequest", 0), ("ListOffsetsResponse", 0)}
 RECORDS: list[type[Any]] = [
     cls
-    for name, cls in vars(record_schemas).items()
+    for schemas in (group_records, transaction_records)
+    for name, cls in vars(schemas).items()
     if name.endswith(("Key", "Value")) and hasattr(cls, "__declared__")
 ]
-# What is judged: messages of the protocol, those inside them, and the records of `__consumer_offsets`.
+# What is judged: messages of the protocol, those inside them, and the records of the internal topics.
 REQUESTS_AND_RESPONSES: list[type[Any]] = [cls for api in API.values() for cls in (api.request, api.response)]
 CLASSES: list[type[Any]] = [
     *REQUESTS_AND_RESPONSES,

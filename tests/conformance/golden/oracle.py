@@ -41,6 +41,11 @@ class Oracle:
         request = {"do": "convert", "name": cls.__name__, "version": version, "hex": data.hex(), "to": to_version}
         return bytes.fromhex(self._ask(request)["hex"])
 
+    def end_marker(self, producer_id: int, epoch: int, commit: bool, coordinator_epoch: int, timestamp: int) -> bytes:
+        """The control batch with which Kafka ends a transaction."""
+        request = {"do": "marker", "producer": producer_id, "epoch": epoch, "commit": commit}
+        return bytes.fromhex(self._ask(request | {"coordinator": coordinator_epoch, "time": timestamp})["hex"])
+
     def apis(self) -> list[dict[str, Any]]:
         apis: list[dict[str, Any]] = self._ask({"do": "apis"})["apis"]
         return apis

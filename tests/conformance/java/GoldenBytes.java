@@ -15,6 +15,9 @@ import org.apache.kafka.common.protocol.ByteBufferAccessor;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.protocol.Message;
 import org.apache.kafka.common.protocol.MessageUtil;
+import org.apache.kafka.common.record.internal.ControlRecordType;
+import org.apache.kafka.common.record.internal.EndTransactionMarker;
+import org.apache.kafka.common.record.internal.MemoryRecords;
 
 /**
  * Says what Kafka's own generated classes make of a message. One JSON request a line, one JSON answer a line.
@@ -22,6 +25,7 @@ import org.apache.kafka.common.protocol.MessageUtil;
  * {"do": "decode", "name": "FetchRequest", "version": 4, "hex": "…"} -> {"json": …, "hex": "…", "left": 0}
  * {"do": "convert", …, "to": 3} -> {"hex": "…"}, what was decoded written in another version
  * {"do": "encode", "name": "FetchRequest", "version": 4, "json": …}  -> the same, made from JSON
+ * {"do": "marker", "producer": 5, "epoch": 0, "commit": true, "coordinator": 3, "time": 9} -> {"hex": "…"}
  * {"do": "apis"}   -> {"apis": [{"key", "name", "min", "max", "stable", "requestHeaders", "responseHeaders"}, …]}
  * {"do": "errors"} -> {"errors": [[code, name, retriable], …]}
  */
@@ -53,6 +57,8 @@ public class GoldenBytes {
                 return convert(request);
             case "encode":
                 return encode(request);
+            case "marker":
+                return marker(request);
             case "apis":
                 return apis();
             case "errors":
@@ -107,18 +113,34 @@ public class GoldenBytes {
         return HEX.formatHex(copy);
     }
 
-    /** Requests and responses, what consumers say inside them, and the records of the group coordinator. */
+    /** Requests and responses, what consumers say inside them, and the records of the coordinators. */
     private static Class<?> dataClass(JsonNode request) throws ClassNotFoundException {
         String name = request.get("name").asText();
         if (name.endsWith("Request") || name.endsWith("Response")) {
             return Class.forName("org.apache.kafka.common.message." + name + "Data");
         }
-        String folder = name.startsWith("ConsumerProtocol") ? "common.message." : "coordinator.group.generated.";
-        return Class.forName("org.apache.kafka." + folder + name);
+        if (name.startsWith("ConsumerProtocol")) {
+            return Class.forName("org.apache.kafka.common.message." + name);
+        }
+        String coordinator = name.startsWith("TransactionLog") ? "transaction" : "group";
+        return Class.forName("org.apache.kafka.coordinator." + coordinator + ".generated." + name);
     }
 
     private static Class<?> converter(JsonNode request) throws ClassNotFoundException {
         return Class.forName(dataClass(request).getName() + "JsonConverter");
+    }
+
+    /** The control batch with which Kafka ends a transaction. */
+    private static JsonNode marker(JsonNode request) {
+        ControlRecordType kind = request.get("commit").asBoolean() ? ControlRecordType.COMMIT : ControlRecordType.ABORT;
+        ByteBuffer bytes = MemoryRecords.withEndTransactionMarker(
+            request.get("time").longValue(),
+            request.get("producer").longValue(),
+            request.get("epoch").shortValue(),
+            new EndTransactionMarker(kind, request.get("coordinator").intValue())).buffer();
+        byte[] copy = new byte[bytes.remaining()];
+        bytes.get(copy);
+        return MAPPER.createObjectNode().put("hex", HEX.formatHex(copy));
     }
 
     private static JsonNode apis() {

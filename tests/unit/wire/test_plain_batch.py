@@ -8,7 +8,15 @@ from hypothesis import strategies as st
 
 from lowwater.wire import compression
 from lowwater.wire.plain_batch import build_plain_batch, read_pairs
-from lowwater.wire.records import BatchHeader, CorruptBatch, Record, build_batch, crc_ok, read_records
+from lowwater.wire.records import (
+    TRANSACTIONAL,
+    BatchHeader,
+    CorruptBatch,
+    Record,
+    build_batch,
+    crc_ok,
+    read_records,
+)
 
 PAIRS = st.lists(st.tuples(st.binary(max_size=300), st.none() | st.binary(max_size=20_000)), min_size=1, max_size=30)
 NOW_MS = 1_700_000_000_000
@@ -58,3 +66,17 @@ def test_any_bytes_give_pairs_or_say_that_they_are_corrupt(body: bytes, count: i
     except CorruptBatch:
         return
     assert sum(len(key) + len(value or b"") for key, value in pairs) <= len(body)
+
+
+@pytest.mark.parametrize("codec", [compression.NONE, compression.ZSTD])
+def test_a_batch_of_a_producer_is_part_of_its_transaction_and_has_no_sequence(codec: int) -> None:
+    batch = build_plain_batch([(b"key", b"value")], NOW_MS, codec=codec, producer=(1 << 40, 7))
+    expected = build_batch(
+        [Record(0, NOW_MS, b"key", b"value")],
+        codec=codec,
+        attributes=TRANSACTIONAL,
+        producer_id=1 << 40,
+        producer_epoch=7,
+    )
+    assert batch == expected
+    assert BatchHeader.parse(batch).base_sequence == -1
