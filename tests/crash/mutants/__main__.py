@@ -9,6 +9,7 @@ from __future__ import annotations
 import argparse
 import sys
 from collections import Counter
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 
 from tests.crash.mutants.catalogue import mutants, suites_for
@@ -18,7 +19,7 @@ from tests.crash.mutants.patches import (
     Result,
     Verdict,
     check_applies,
-    copied_source,
+    pinned_tree,
     run,
     run_suites,
 )
@@ -32,19 +33,20 @@ def main() -> int:
     except PatchError as error:
         print(error, file=sys.stderr)
         return 2
-    needed = arguments.suites or sorted({suite for mutant in chosen for suite in suites_for(mutant)})
-    with copied_source() as unchanged:
-        verdict, failure = run_suites(unchanged, needed)
-    if verdict is not Verdict.SURVIVED:
-        print(f"the suites fail without any mutation: {failure}", file=sys.stderr)
-        return 2
-    with ThreadPoolExecutor(arguments.jobs) as pool:
-        results = [_report(result) for result in pool.map(lambda mutant: _run(mutant, arguments.suites), chosen)]
+    with pinned_tree() as tree:
+        needed = arguments.suites or _union(suites_for(mutant) for mutant in chosen)
+        verdict, failure = run_suites(tree / "src", needed, tree)
+        if verdict is not Verdict.SURVIVED:
+            print(f"the suites fail without any mutation: {failure}", file=sys.stderr)
+            return 2
+        with ThreadPoolExecutor(arguments.jobs) as pool:
+            tried = pool.map(lambda mutant: run(mutant, arguments.suites or suites_for(mutant), tree), chosen)
+            results = [_report(result) for result in tried]
     return _summary(results, is_catalogue=not arguments.random)
 
 
-def _run(mutant: Mutant, suites: list[str] | None) -> Result:
-    return run(mutant, suites or suites_for(mutant))
+def _union(suites: Iterable[list[str]]) -> list[str]:
+    return list(dict.fromkeys(suite for some in suites for suite in some))
 
 
 def _arguments() -> argparse.Namespace:
@@ -52,6 +54,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("names", nargs="*", help="mutants of the catalogue; none: all")
     parser.add_argument("--random", type=int, default=0, metavar="N", help="N random mutants instead")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--folders", nargs="+", default=["log"], help="below src/lowwater, for random mutants")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--suites", nargs="+", help="pytest paths to run instead of the default ones")
     return parser.parse_args()
@@ -59,7 +62,7 @@ def _arguments() -> argparse.Namespace:
 
 def _chosen(arguments: argparse.Namespace) -> list[Mutant]:
     if arguments.random:
-        return draw(arguments.random, seed=arguments.seed)
+        return draw(arguments.random, seed=arguments.seed, folders=tuple(arguments.folders))
     catalogue = mutants()
     for mutant in catalogue:
         check_applies(mutant)
@@ -77,11 +80,8 @@ def _report(result: Result) -> Result:
 
 def _summary(results: list[Result], *, is_catalogue: bool) -> int:
     counts = Counter(result.verdict for result in results)
-    caught = counts[Verdict.CAUGHT] + counts[Verdict.HUNG]
-    print(
-        f"mutants {len(results)}, caught {caught}, survived {counts[Verdict.SURVIVED]}, broken {counts[Verdict.BROKEN]}"
-    )
-    return int(is_catalogue and caught < len(results))
+    print(f"mutants {len(results)}, " + ", ".join(f"{verdict.value.lower()} {counts[verdict]}" for verdict in Verdict))
+    return int(is_catalogue and counts[Verdict.CAUGHT] < len(results))
 
 
 if __name__ == "__main__":

@@ -13,7 +13,15 @@ from pathlib import Path
 from tests.crash.mutants.patches import Mutant
 
 # Quick ones first: a mutant is done at the first failure.
-SUITES = ["tests/unit/log", "tests/unit/broker", "tests/model", "tests/sim", "tests/crash/test_disk_faults.py"]
+LOG_SUITES = [
+    "tests/unit/log",
+    "tests/unit/broker",
+    "tests/model/test_log.py",
+    "tests/sim/test_crash_enumeration.py",
+    "tests/sim/test_broker_crash.py",
+    "tests/sim/test_whole_broker.py",
+    "tests/crash/test_disk_faults.py",
+]
 GROUP_SUITES = [
     "tests/unit/groups",
     "tests/unit/broker/test_coordinator.py",
@@ -21,7 +29,12 @@ GROUP_SUITES = [
     "tests/model/test_offsets.py",
     "tests/sim/groups",
 ]
-GROUP_FILES = ("groups/", "broker/coordinator", "broker/group_")
+SUITES_BY_FILE = {
+    "groups/": GROUP_SUITES,
+    "broker/coordinator": GROUP_SUITES,
+    "broker/group_": GROUP_SUITES,
+    "": LOG_SUITES,
+}
 
 RULES = Path(__file__).parent / "rules"
 HEAD = "== "
@@ -32,7 +45,7 @@ def mutants() -> list[Mutant]:
 
 
 def suites_for(mutant: Mutant) -> list[str]:
-    return GROUP_SUITES if mutant.file.startswith(GROUP_FILES) else SUITES
+    return next(suites for beginning, suites in SUITES_BY_FILE.items() if mutant.file.startswith(beginning))
 
 
 def parse(text: str) -> Iterator[Mutant]:
