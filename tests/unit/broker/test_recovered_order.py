@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from tests.unit.broker.talk import WRITTEN, create, partition_of, produce, values_in
 
+from lowwater.errors import ErrorCode
 from lowwater.testing.disk_image import Write
+from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
+from lowwater.wire.messages import CreateTopicsRequest
+from lowwater.wire.messages.create_topics import CreatableTopic
 
 
 def killed(broker: VirtualBroker) -> VirtualBroker:
@@ -77,3 +81,20 @@ def test_a_gap_left_on_purpose_ends_no_log() -> None:
     disk = broker.sim_disk
     broker = without(broker, set(range(disk.operations)) - synced(disk))
     assert values_in(broker, "t") == [b"acked", b"acked 0", b"acked 1", b"acked 2"]
+
+
+def test_a_topic_whose_sync_failed_is_durable_before_the_next_process_acks_records_for_it() -> None:
+    """It was refused, but it reads well from the page cache: the next process on this boot has it."""
+    disk = SimDisk()
+    faulty = FaultyDisk(disk, Fault(FaultKind.SYNC, 1 << 30, path_contains="/metadata"))
+    broker = VirtualBroker(disk=faulty)
+    faulty.fault.nth = faulty.met + 1
+    wanted = CreatableTopic(name="t", num_partitions=1, replication_factor=1)
+    refused = broker.ask(CreateTopicsRequest(topics=[wanted], timeout_ms=1000)).topics[0]
+    assert refused.error_code == ErrorCode.KAFKA_STORAGE_ERROR
+    broker.kill()
+    disk.drop_process()
+    broker = VirtualBroker(disk=disk)
+    assert produce(broker, "t", b"acked").error_code == 0
+    after = without(broker, set(range(disk.operations)) - synced(disk))
+    assert values_in(after, "t") == [b"acked"]

@@ -11,7 +11,9 @@ import pytest
 from tests.unit.log.support import NOW, SMALL, Home, batch_of, keyed, values
 
 from lowwater.errors import StorageError
+from lowwater.log import flush
 from lowwater.log.compaction import execute
+from lowwater.log.flush import run_tickets
 from lowwater.log.marks import CEILING_DEFAULT
 from lowwater.testing.disk_image import Write
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
@@ -58,6 +60,26 @@ def test_a_failed_sync_makes_the_next_stop_unclean_and_a_good_run_settles_it() -
     assert home.store.was_clean
     assert not home.disk.exists(f"{home.path}/in-doubt")
     assert values(home.log()) == [b"in doubt"]
+
+
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_process_that_dies_before_it_hears_of_its_failed_sync_leaves_the_doubt_behind(
+    monkeypatch: pytest.MonkeyPatch, shared: bool
+) -> None:
+    """Syncs run in threads: between the failure and the event loop there is time for a kill."""
+    monkeypatch.setattr(flush, "SHARED_FROM", 1 if shared else 1000)
+    home = Home(start=False)
+    home.disk.can_sync_all = True
+    faulty = FaultyDisk(home.disk, Fault(FaultKind.SYNC, 1, path_contains="/topics"))
+    home.start(faulty)
+    home.append(b"in doubt")
+    ticket = home.log().begin_flush()
+    assert ticket is not None
+    assert run_tickets(faulty, [ticket]) != [None]
+    home.kill()
+    home.append(b"acked")
+    home.log().flush()
+    assert values(all_lost(home).log()) == [b"in doubt", b"acked"]
 
 
 def test_a_ceiling_of_a_failed_sync_is_durable_before_it_is_used() -> None:
@@ -118,7 +140,8 @@ def test_a_compacted_log_ends_where_a_power_cut_tore_a_hole_and_its_producer_can
     assert values(after.log()) == [b"0" * 250, b"again"]
 
 
-def test_the_gaps_of_compaction_end_no_log_also_when_nothing_but_the_marks_tells_of_them() -> None:
+def compacted() -> Home:
+    """Six values of one key, of which compaction has left the last and a gap before it."""
     home = Home(TABLE)
     for number in range(6):
         home.log().append(keyed((b"k", b"%d" % number * 250)), NOW)
@@ -126,8 +149,22 @@ def test_the_gaps_of_compaction_end_no_log_also_when_nothing_but_the_marks_tells
     plan = home.log().plan_compaction(NOW)
     assert plan is not None
     home.log().finish_compaction(execute(plan))
+    assert len(values(home.log())) < 6
+    return home
+
+
+def test_the_gaps_of_compaction_are_no_loss_whatever_a_power_cut_leaves(caplog: pytest.LogCaptureFixture) -> None:
+    home = compacted()
     left = values(home.log())
-    assert len(left) < 6
+    for state in home.disk.crash_states(torn=False):
+        after = Home(TABLE, home.disk.after(state))
+        assert values(after.log()) == left
+    assert "are lost" not in caplog.text
+
+
+def test_the_gaps_of_compaction_end_no_log_also_when_nothing_but_the_marks_tells_of_them() -> None:
+    home = compacted()
+    left = values(home.log())
     home.store.abandon()
     for name in home.names():
         if name.endswith(".sums"):

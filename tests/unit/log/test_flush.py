@@ -10,6 +10,7 @@ from tests.unit.log.support import NOW, Home, batch_of, values
 
 from lowwater.errors import StorageError
 from lowwater.log.partition_log import run_tickets
+from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import SimFile
 
 
@@ -95,6 +96,22 @@ def test_many_tickets_run_together() -> None:
         log.finish_flush(ticket, None)
     home.power_cut()
     assert all(values(home.log(partition)) == [b"a"] for partition in range(50))
+
+
+def test_a_shared_sync_that_fails_stops_every_log_it_was_for() -> None:
+    home = Home(start=False)
+    home.disk.can_sync_all = True
+    faulty = FaultyDisk(home.disk, Fault(FaultKind.SYNC, 1, path_contains="/topics"))
+    home.start(faulty)
+    logs = [home.log(partition) for partition in range(20)]
+    for partition in range(20):
+        home.append(b"a", partition=partition)
+    tickets = [ticket for log in logs if (ticket := log.begin_flush()) is not None]
+    for log, ticket, error in zip(logs, tickets, run_tickets(faulty, tickets), strict=True):
+        log.finish_flush(ticket, error)
+        assert log.flushed_end == 0
+        assert log.offline is not None
+    assert len(faulty.struck) == 1
 
 
 def test_a_failed_fsync_takes_the_log_offline_for_good(monkeypatch: pytest.MonkeyPatch) -> None:
