@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from itertools import cycle
 
-from tests.sim.groups.client import RETRY_MS, Place, Shore, SimClient, commit_error
+from tests.sim.groups.client import RETRY_MS, UNKNOWN_TOPIC, Place, Shore, SimClient, commit_error
 from tests.sim.groups.network import Exchange
 
 from lowwater.errors import ErrorCode
@@ -89,6 +89,7 @@ class ClassicMember(SimClient):
         self.owned: list[Place] = []
         self._awaited: Exchange | None = None
         self._is_rejoining = False
+        self._leads = False
 
     def start(self) -> None:
         super().start()
@@ -143,6 +144,7 @@ class ClassicMember(SimClient):
             self._recover(answer.error_code)
             return
         self.member_id, self.generation = answer.member_id, answer.generation_id
+        self._leads = answer.leader == answer.member_id
         self.phase = Phase.SYNCING
         slow = self.shore.network.is_faulty and self.shore.draw.random() < SLOW_SYNC
         delay_ms = self.shore.draw.random() * 1.5 * self.habits.rebalance_timeout_ms if slow else 0
@@ -239,7 +241,7 @@ class ClassicMember(SimClient):
         elif isinstance(request, HeartbeatRequest):
             self._heed(exchange.response.error_code, request.generation_id)
         elif isinstance(request, OffsetCommitRequest):
-            self._heed(commit_error(exchange), request.generation_id_or_member_epoch)
+            self._heed_commit(commit_error(exchange), request.generation_id_or_member_epoch)
         elif not isinstance(request, OffsetFetchRequest | LeaveGroupRequest):
             super().answered(exchange)
 
@@ -252,6 +254,11 @@ class ClassicMember(SimClient):
         """An error counts while it is about the generation of now, and no Join is under way."""
         if code and generation == self.generation and self.phase is not Phase.JOINING:
             self._recover(code)
+
+    def _heed_commit(self, code: int, generation: int) -> None:
+        """That a topic is gone is the leader's to act on; for the others nothing would change by joining again."""
+        if self._leads or code not in UNKNOWN_TOPIC:
+            self._heed(code, generation)
 
     def _recover(self, code: int) -> None:
         if code in _FATAL:

@@ -20,6 +20,7 @@ from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchR
 REQUEST_TIMEOUT_MS = 6_000
 RETRY_MS = 150
 FETCH_VERSION = 9
+UNKNOWN_TOPIC = (ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, ErrorCode.UNKNOWN_TOPIC_ID)
 
 Place = tuple[str, int]
 
@@ -135,6 +136,7 @@ class SimClient:
 
 
 def commit_error(exchange: Exchange) -> ErrorCode:
-    """The worst that happened to a partition of a commit."""
+    """The worst that happened to a partition of a commit. A topic that is gone says nothing of the member."""
     codes = {one.error_code for topic in exchange.response.topics for one in topic.partitions}
-    return ErrorCode(next((code for code in sorted(codes, reverse=True) if code), 0))
+    of_member = codes - {ErrorCode.NONE, *UNKNOWN_TOPIC}
+    return ErrorCode(max(of_member or codes, default=0))
