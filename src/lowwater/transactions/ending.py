@@ -1,0 +1,43 @@
+"""What an EndTxn is answered: whether it ends the transaction, repeats what was decided, or comes from someone else."""
+
+from __future__ import annotations
+
+from lowwater.errors import ApiError, ErrorCode
+from lowwater.transactions import table
+from lowwater.transactions.commands import EndTransaction
+from lowwater.transactions.state import PRODUCER_EPOCH_MAX, Transaction
+from lowwater.transactions.transitions import MOVES_ON
+
+
+def ends_now(known: Transaction, command: EndTransaction) -> bool:
+    """False when the same end was decided before. Everything else raises."""
+    event = table.COMMIT if command.commit else table.ABORT
+    answer = _answers(known, command)[known.state, event]
+    if answer is None or answer is ErrorCode.NONE:
+        return answer is None
+    raise ApiError(answer, f"{event} of {known.transactional_id!r}, which is {known.state.label}")
+
+
+def _answers(known: Transaction, command: EndTransaction) -> table.EndAnswer:
+    """Those for whoever has this epoch; without an answer the producer is fenced, or is another one."""
+    moves_on = command.transaction_version >= MOVES_ON
+    if moves_on and _was_rotated(known, command):
+        return table.END_REPEATED
+    if known.producer_id != command.producer_id:
+        raise ApiError(
+            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{known.transactional_id!r} has producer id {known.producer_id}"
+        )
+    if known.producer_epoch == command.producer_epoch:
+        return table.END_MOVING_ON if moves_on else table.END_KEEPING_EPOCH
+    if moves_on and known.producer_epoch == command.producer_epoch + 1:
+        return table.END_REPEATED
+    raise ApiError(ErrorCode.PRODUCER_FENCED, f"{known.transactional_id!r} is at epoch {known.producer_epoch}")
+
+
+def _was_rotated(known: Transaction, command: EndTransaction) -> bool:
+    """It was the last epoch of the producer id before this one."""
+    return (
+        known.producer_epoch == 0
+        and known.previous_producer_id == command.producer_id
+        and command.producer_epoch == PRODUCER_EPOCH_MAX - 1
+    )
