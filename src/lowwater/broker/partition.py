@@ -8,6 +8,7 @@ from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.log.partition_log import Appended, PartitionLog
 
 NO_EPOCH = -1
+EVERYTHING = 1 << 62  # more bytes than any fetch waits for
 
 
 class WaitingFetch(Protocol):
@@ -26,9 +27,19 @@ class Partition:
         self.log = log
         self.waiting_fetches: set[WaitingFetch] = set()
 
-    def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool) -> Appended:
+    def append(
+        self,
+        batch: memoryview,
+        now_ms: int,
+        *,
+        zstd_allowed: bool,
+        in_transaction: bool = False,
+        epoch_bumped: bool = False,
+    ) -> Appended:
         try:
-            appended = self.log.append(batch, now_ms, zstd_allowed=zstd_allowed)
+            appended = self.log.append(
+                batch, now_ms, zstd_allowed=zstd_allowed, in_transaction=in_transaction, epoch_bumped=epoch_bumped
+            )
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if self.waiting_fetches and not appended.duplicate:
@@ -40,6 +51,25 @@ class Partition:
         appended = self.log.append_own(batch, now_ms)
         if self.waiting_fetches:
             self.tell_waiting_fetches(len(batch))
+        return appended
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        epoch_bumped: bool = False,
+    ) -> Appended:
+        """The end of a producer's transaction; ApiError for an old epoch, StorageError when it cannot be written."""
+        appended = self.log.append_marker(
+            producer_id, producer_epoch, commit, coordinator_epoch, now_ms, epoch_bumped=epoch_bumped
+        )
+        if self.waiting_fetches:
+            # Whatever the transaction wrote before can be read from now on.
+            self.tell_waiting_fetches(EVERYTHING)
         return appended
 
     def tell_waiting_fetches(self, size: int) -> None:

@@ -32,7 +32,7 @@ from lowwater.wire.records import (
 
 # More are not told: each takes more room in the answer than in the batch.
 KEYLESS_TOLD_MAX = 100
-_FORBIDDEN = CONTROL | HAS_DELETE_HORIZON | LOG_APPEND_TIME | TRANSACTIONAL
+_SPECIAL = CONTROL | HAS_DELETE_HORIZON | LOG_APPEND_TIME | TRANSACTIONAL
 
 
 class RefusedRecordsError(ApiError):
@@ -58,8 +58,8 @@ def admit(batch: memoryview, config: LogConfig, now_ms: int, *, zstd_allowed: bo
     if crc32c(batch[CRC_START:]) != header.crc:
         raise ApiError(ErrorCode.CORRUPT_MESSAGE, "the batch does not match its CRC")
     attributes = header.attributes
-    if attributes & _FORBIDDEN:
-        raise _forbidden(attributes)
+    if attributes & _SPECIAL:
+        _check_special(header)
     if (attributes & CODEC_MASK) >= ZSTD:
         _check_codec(attributes & CODEC_MASK, zstd_allowed=zstd_allowed)
     _check_counts(header, size)
@@ -94,12 +94,14 @@ def _wrong_length(header: BatchHeader, size: int) -> ApiError:
     return _invalid(f"a batch of {header.size} bytes in {size} bytes")
 
 
-def _forbidden(attributes: int) -> ApiError:
+def _check_special(header: BatchHeader) -> None:
+    attributes = header.attributes
     if attributes & LOG_APPEND_TIME:
-        return ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set the append time")
-    if attributes & TRANSACTIONAL and not attributes & CONTROL:
-        return ApiError(ErrorCode.INVALID_TXN_STATE, "the producer has no transaction in this partition")
-    return _invalid("a producer cannot write control batches or delete horizons")
+        raise ApiError(ErrorCode.INVALID_TIMESTAMP, "a producer cannot set the append time")
+    if attributes & (CONTROL | HAS_DELETE_HORIZON):
+        raise _invalid("a producer cannot write control batches or delete horizons")
+    if header.producer_id < 0:
+        raise ApiError(ErrorCode.INVALID_TXN_STATE, "a transactional batch without a producer id")
 
 
 def _check_codec(codec: int, *, zstd_allowed: bool) -> None:

@@ -104,6 +104,15 @@ class SegmentIndex:
         entry = bisect_right(self.entries.offsets, offset) - 1
         return self.entries.positions[entry] if entry >= 0 else 0
 
+    def offset_beyond(self, offset: int, size: int) -> int | None:
+        """An offset that no read of `size` bytes (or one batch) from `offset` on reaches; None: that may be the end."""
+        # The batch with `offset` begins at or before the next entry, and ends at or before the one after that.
+        following = bisect_right(self.entries.offsets, offset)
+        if following >= len(self.entries.positions):
+            return None
+        beyond = bisect_left(self.entries.positions, self.entries.positions[following] + size, following + 1)
+        return self.entries.offsets[beyond] if beyond < len(self.entries.offsets) else None
+
     def boundary_before(self, position: int) -> int:
         """A batch begins here, at or before `position`."""
         entry = bisect_right(self.entries.positions, position) - 1

@@ -25,14 +25,15 @@ from lowwater.log.flush import FlushTicket, run_tickets
 from lowwater.log.log_start import LogStart
 from lowwater.log.lookup import OffsetAtTime
 from lowwater.log.marks import LogKey, Marks, raise_point
-from lowwater.log.producers import Producer, Producers
+from lowwater.log.producers import NO_TRANSACTION, NOBODY, Producer, Producers, first_open_in
 from lowwater.log.segment import Segment, ShortWriteError
 from lowwater.log.segments import Segments
 from lowwater.log.slices import Slice, empty_slice
 from lowwater.log.snapshots import write_snapshot
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
-from lowwater.wire.records import BatchHeader, set_log_append_time, set_position
+from lowwater.wire.control import build_end_marker, read_end_marker
+from lowwater.wire.records import CONTROL, BatchHeader, set_log_append_time, set_position
 
 __all__ = ["Appended", "FlushTicket", "OffsetAtTime", "PartitionLog", "Slice", "run_tickets"]
 
@@ -48,6 +49,7 @@ class PartitionLog(Availability):
         "_compactions",
         "_entry",
         "_epochs",
+        "_first_open",
         "_load",
         "_producers",
         "_raise_at",
@@ -86,6 +88,7 @@ class PartitionLog(Availability):
         self._segments = Segments(shared, topic_directory, topic_partition.partition)
         self._epochs = LeaderEpochs()
         self._producers: Producers | None = None
+        self._first_open = NO_TRANSACTION  # until the producers are known
         self.clean_until = 0
         self._compacting = False
         self._compactions = 0
@@ -104,6 +107,7 @@ class PartitionLog(Availability):
         self._segments.take(state.segments, state.unsynced)
         self._epochs = state.epochs
         self._producers = state.producers if len(state.producers) else None
+        self._first_open = NO_TRANSACTION
         self.log_start, self.log_end, self.flushed_end = state.log_start, state.log_end, state.flushed_end
         self._resume_at = state.resume_at
         self.clean_until = state.clean_until
@@ -115,6 +119,7 @@ class PartitionLog(Availability):
         self.log_start, self.log_end, self.flushed_end = entry.log_start, entry.log_end, entry.flushed_end
         self._resume_at = entry.resume_at
         self.size_bytes = sum(one.facts.size for one in entry.segments)
+        self._first_open = first_open_in(entry.producers or b"")
         self._stored = stored
         self._load = load
 
@@ -163,8 +168,9 @@ class PartitionLog(Availability):
 
     @property
     def last_stable(self) -> int:
-        """The first offset of an open transaction will bound this; without transactions it is the log end."""
-        return self.log_end
+        """Everything below is decided: the first offset of an open transaction, or the log end."""
+        first = self._first_open if self._producers is None else self._producers.first_open
+        return self.log_end if first < 0 else max(first, self.log_start)
 
     def set_ceiling(self, ceiling: int) -> None:
         self._ceiling = ceiling
@@ -172,27 +178,69 @@ class PartitionLog(Availability):
 
     # -- appending
 
-    def append(self, batch: memoryview, now_ms: int, *, zstd_allowed: bool = True) -> Appended:
-        """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error."""
+    def append(
+        self,
+        batch: memoryview,
+        now_ms: int,
+        *,
+        zstd_allowed: bool = True,
+        in_transaction: bool = False,
+        epoch_bumped: bool = False,
+    ) -> Appended:
+        """Check, stamp and write one batch. Readable at once, durable after a flush. Nothing is written on an error.
+
+        `in_transaction`: the coordinator says that this partition is part of the producer's transaction. Without it, a
+        transactional batch must follow another one. `epoch_bumped`: each of its transactions has an epoch of its own.
+        """
         if self.offline is not None:
             self.check_online()
-        return self._append(batch, admit(batch, self.config, now_ms, zstd_allowed=zstd_allowed), now_ms)
+        header = admit(batch, self.config, now_ms, zstd_allowed=zstd_allowed)
+        if header.producer_id >= 0:
+            self.touch()
+            known = self._producers if self._producers is not None else NOBODY
+            repeated = known.repeated(header, in_transaction=in_transaction, epoch_bumped=epoch_bumped)
+            if repeated is not None:
+                first, last, append_time_ms = repeated[2:]
+                return Appended(first, last, append_time_ms, self.log_start, True)
+        return self._append(batch, header, now_ms)
 
     def append_own(self, batch: bytearray, now_ms: int) -> Appended:
-        """The same for a batch that the broker itself made, which needs no check."""
+        """The same for a batch that the broker itself made, perhaps in the name of a producer (in its transaction)."""
         if self.offline is not None:
             self.check_online()
+        header = BatchHeader.parse(batch)
+        if header.producer_id >= 0:
+            self.touch()
+            self.producer_state.check_own(header)
+        return self._append(memoryview(batch), header, now_ms)
+
+    def append_marker(
+        self,
+        producer_id: int,
+        producer_epoch: int,
+        commit: bool,
+        coordinator_epoch: int,
+        now_ms: int,
+        *,
+        epoch_bumped: bool = False,
+    ) -> Appended:
+        """End the producer's transaction, if it has one here; ApiError for an old epoch of either."""
+        self.check_online()
+        self.touch()
+        state = self.producer_state
+        state.check_marker(producer_id, producer_epoch, coordinator_epoch, epoch_bumped=epoch_bumped)
+        batch = build_end_marker(producer_id, producer_epoch, commit, coordinator_epoch, now_ms)
         return self._append(memoryview(batch), BatchHeader.parse(batch), now_ms)
+
+    def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether that producer has a transaction open here, in that epoch."""
+        self.touch()
+        return self._producers is not None and self._producers.has_transaction(producer_id, producer_epoch)
 
     def _append(self, batch: memoryview, header: BatchHeader, now_ms: int) -> Appended:
         config = self.config
         if self._load is not None:
             self.touch()
-        if header.producer_id >= 0 and self._producers is not None:
-            repeated = self._producers.repeated(header)
-            if repeated is not None:
-                first, last, append_time_ms = repeated[2:]
-                return Appended(first, last, append_time_ms, self.log_start, True)
         base_offset = self.log_end if self.log_end >= self._resume_at else self._resume_at
         last_offset = base_offset + header.last_offset_delta
         max_timestamp = header.max_timestamp
@@ -211,17 +259,25 @@ class PartitionLog(Availability):
         if is_first and self._producers is not None:
             self._snapshot(base_offset)
         if header.producer_id >= 0:
-            self._note_producer(header, base_offset, max_timestamp, now_ms)
+            self._note_producer(batch, header, base_offset, max_timestamp, now_ms)
         if self._epochs.last != self.leader_epoch:
             self._epochs.note(self.leader_epoch, base_offset)
         self.log_end = last_offset + 1
         self.size_bytes += len(batch)
         return Appended(base_offset, last_offset, now_ms if config.log_append_time else -1, self.log_start, False)
 
-    def _note_producer(self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int) -> None:
+    def _note_producer(
+        self, batch: memoryview, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int
+    ) -> None:
         if self._producers is None:
             self._producers = Producers()
-        self._producers.note(header, base_offset, max_timestamp, now_ms, log_append_time=self.config.log_append_time)
+        if not header.attributes & CONTROL:
+            log_append_time = self.config.log_append_time
+            self._producers.note(header, base_offset, max_timestamp, now_ms, log_append_time=log_append_time)
+        elif (marker := read_end_marker(batch, header)) is not None:
+            aborted = self._producers.end(header, marker, base_offset, max_timestamp, now_ms)
+            if aborted is not None:
+                self._segments.all[-1].aborted.append(aborted)
 
     def _raise_ceiling(self, end: int) -> None:
         """Ask for a higher ceiling ahead of use; wait for it only when this append needs it."""
@@ -284,6 +340,11 @@ class PartitionLog(Availability):
         end = segment.size if upto >= segment.next_offset else segment.end_position(upto)
         return segment.read(offset, max_bytes, end, min_one=min_one)
 
+    def aborted_in_read(self, offset: int, size: int) -> list[tuple[int, int]]:
+        """The aborted transactions that concern a read of `size` bytes from `offset` on; a few more do no harm."""
+        self.touch()
+        return self.aborted_transactions(offset, self._segments.end_of_read(offset, size))
+
     def _out_of_range(self, offset: int) -> ApiError:
         bounds = f"[{self.log_start}, {self.log_end}]"
         return ApiError(ErrorCode.OFFSET_OUT_OF_RANGE, f"offset {offset} of {self.topic_partition} is outside {bounds}")
@@ -332,7 +393,12 @@ class PartitionLog(Availability):
 
     @property
     def producer_state(self) -> Producers:
-        return self._producers if self._producers is not None else Producers()
+        return self._producers if self._producers is not None else NOBODY
+
+    def aborted_transactions(self, start: int, end: int) -> list[tuple[int, int]]:
+        """(producer id, first offset) of each aborted transaction that a reader of [start, end) must leave out."""
+        self.touch()
+        return [(one.producer_id, one.first_offset) for one in self._segments.aborted(start, end)]
 
     # -- durability
 

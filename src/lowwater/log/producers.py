@@ -1,4 +1,7 @@
-"""What a log remembers of idempotent producers: enough to know a repeated batch from a new one, and a gap from both."""
+"""What a log remembers of idempotent producers: enough to know a repeated batch from a new one, and a gap from both.
+
+Also which of them have a transaction open here, and since which offset.
+"""
 
 from __future__ import annotations
 
@@ -7,17 +10,21 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode
-from lowwater.wire.records import BatchHeader
+from lowwater.log.aborted import AbortedTransaction
+from lowwater.wire.control import EndMarker
+from lowwater.wire.records import TRANSACTIONAL, BatchHeader
 
 REMEMBERED_BATCHES = 5
 SEQUENCE_MAX = (1 << 31) - 1
+EPOCH_MAX = (1 << 15) - 1
+NO_TRANSACTION = -1
 
 _PRODUCER = struct.Struct(">qhqqiqB")
 _SENT = struct.Struct(">iiqqq")
 
 
 class SentBatch(NamedTuple):
-    """One batch of a producer, as it was answered."""
+    """One batch of a producer, as it was answered. Those of the broker itself have the sequence -1."""
 
     first_sequence: int
     last_sequence: int
@@ -27,7 +34,7 @@ class SentBatch(NamedTuple):
 
 
 class Producer:
-    """The last batches of one producer id."""
+    """The last batches of one producer id, and where its open transaction began (-1: it has none)."""
 
     __slots__ = ("coordinator_epoch", "epoch", "last_timestamp", "seen_ms", "sent", "txn_start_offset")
 
@@ -37,11 +44,16 @@ class Producer:
         self.last_timestamp = -1
         self.seen_ms = 0
         self.coordinator_epoch = -1
-        self.txn_start_offset = -1
+        self.txn_start_offset = NO_TRANSACTION
 
     @property
     def last_sequence(self) -> int:
         return self.sent[-1].last_sequence if self.sent else -1
+
+    def find(self, header: BatchHeader) -> SentBatch | None:
+        """The remembered batch with these sequences."""
+        first, last = header.base_sequence, sequence_after(header.base_sequence, header.last_offset_delta)
+        return next((one for one in self.sent if one.first_sequence == first and one.last_sequence == last), None)
 
 
 def sequence_after(sequence: int, count: int) -> int:
@@ -52,10 +64,12 @@ def sequence_after(sequence: int, count: int) -> int:
 class Producers:
     """All producers of one log, the one seen least lately first."""
 
-    __slots__ = ("_by_id",)
+    __slots__ = ("_by_id", "_open")
 
     def __init__(self) -> None:
         self._by_id: dict[int, Producer] = {}
+        # First offsets of open transactions by producer, in the order in which they began.
+        self._open: dict[int, int] = {}
 
     def __len__(self) -> int:
         return len(self._by_id)
@@ -63,55 +77,111 @@ class Producers:
     def items(self) -> Iterator[tuple[int, Producer]]:
         return iter(self._by_id.items())
 
-    def repeated(self, header: BatchHeader) -> SentBatch | None:
+    @property
+    def first_open(self) -> int:
+        """Where the oldest open transaction began, or -1."""
+        return next(iter(self._open.values())) if self._open else NO_TRANSACTION
+
+    def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        return producer_id in self._open and self._by_id[producer_id].epoch == producer_epoch
+
+    # -- what may come
+
+    def repeated(self, header: BatchHeader, *, in_transaction: bool, epoch_bumped: bool) -> SentBatch | None:
         """The batch that this one repeats, if it does; ApiError when it may not follow what was sent before."""
         producer = self._by_id.get(header.producer_id)
+        if producer is not None and header.producer_epoch == producer.epoch:
+            follows = header.base_sequence == sequence_after(producer.last_sequence, 1)
+            if follows and bool(header.attributes & TRANSACTIONAL) is (producer.txn_start_offset >= 0):
+                return None  # nearly always
+            if (found := producer.find(header)) is not None:
+                return found
+        if header.is_transactional and not in_transaction:
+            self._check_transaction(header)
+        if epoch_bumped and header.base_sequence and (producer is None or not producer.sent):
+            raise _out_of_order(header, 0)
+        if producer is not None:
+            _check_order(header, producer)
+        return None
+
+    def check_own(self, header: BatchHeader) -> None:
+        """The same for a batch that the broker wrote in the name of a producer, without sequence numbers."""
+        producer = self._by_id.get(header.producer_id)
+        if producer is not None:
+            _check_epoch(header.producer_id, header.producer_epoch, producer)
+
+    def check_marker(
+        self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, epoch_bumped: bool
+    ) -> None:
+        """Refuse the end of a transaction that an older producer or an older coordinator speaks of."""
+        producer = self._by_id.get(producer_id)
         if producer is None:
-            return None
-        if header.producer_epoch != producer.epoch:
-            _check_epoch(header, producer)
-            return None
-        if not producer.sent:
-            return None
-        first = header.base_sequence
-        expected = sequence_after(producer.sent[-1].last_sequence, 1)
-        if first == expected:
-            return None
-        last = sequence_after(first, header.last_offset_delta)
-        for sent in producer.sent:
-            if sent.first_sequence == first and sent.last_sequence == last:
-                return sent
-        raise ApiError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id} sent sequence {first}, expected is {expected}",
-        )
+            return
+        _check_epoch(producer_id, producer_epoch, producer)
+        is_open = producer.txn_start_offset >= 0
+        if epoch_bumped and producer_epoch == producer.epoch and is_open and producer_epoch != EPOCH_MAX:
+            # Each transaction has its own epoch: this marker is a late copy of the one before this transaction.
+            raise _old_epoch(producer_id, producer_epoch, producer)
+        if coordinator_epoch < producer.coordinator_epoch:
+            raise ApiError(
+                ErrorCode.TRANSACTION_COORDINATOR_FENCED,
+                f"coordinator epoch {coordinator_epoch}, {producer.coordinator_epoch} was seen",
+            )
+
+    def _check_transaction(self, header: BatchHeader) -> None:
+        if not self.has_transaction(header.producer_id, header.producer_epoch):
+            raise ApiError(
+                ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} has no transaction in this partition"
+            )
+
+    # -- what came
 
     def note(
         self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int, *, log_append_time: bool
     ) -> None:
         """The batch is in the log at `base_offset`."""
-        producer = self._by_id.pop(header.producer_id, None)
-        if producer is None or producer.epoch != header.producer_epoch:
-            producer = Producer(header.producer_epoch)
-        self._by_id[header.producer_id] = producer
-        producer.last_timestamp = max_timestamp
-        producer.seen_ms = now_ms
-        if header.is_control:
-            return
+        producer = self._seen(header, max_timestamp, now_ms)
         first = header.base_sequence
         delta = header.last_offset_delta
+        last = sequence_after(first, delta) if first >= 0 else first
         append_time = max_timestamp if log_append_time else -1
-        producer.sent.append(
-            SentBatch(first, sequence_after(first, delta), base_offset, base_offset + delta, append_time)
-        )
-        if len(producer.sent) > REMEMBERED_BATCHES:
-            del producer.sent[0]
+        sent = producer.sent
+        sent.append(SentBatch(first, last, base_offset, base_offset + delta, append_time))
+        if len(sent) > REMEMBERED_BATCHES or first < 0:
+            del sent[: -REMEMBERED_BATCHES if first >= 0 else -1]
+        if header.attributes & TRANSACTIONAL and producer.txn_start_offset < 0:
+            producer.txn_start_offset = self._open[header.producer_id] = base_offset
+
+    def end(
+        self, header: BatchHeader, marker: EndMarker, offset: int, timestamp: int, now_ms: int
+    ) -> AbortedTransaction | None:
+        """The marker is in the log at `offset`; the transaction that it aborted, if there was anything of it here."""
+        producer = self._seen(header, timestamp, now_ms)
+        producer.coordinator_epoch = marker.coordinator_epoch
+        first_offset, producer.txn_start_offset = producer.txn_start_offset, NO_TRANSACTION
+        if self._open.pop(header.producer_id, None) is None or marker.commit:
+            return None
+        last_stable = self.first_open if self._open else offset + 1
+        return AbortedTransaction(header.producer_id, first_offset, offset, last_stable)
+
+    def _seen(self, header: BatchHeader, timestamp: int, now_ms: int) -> Producer:
+        producer = self._by_id.pop(header.producer_id, None)
+        if producer is None:
+            producer = Producer(header.producer_epoch)
+        elif producer.epoch != header.producer_epoch:
+            producer.epoch = header.producer_epoch
+            producer.sent = []
+        self._by_id[header.producer_id] = producer
+        producer.last_timestamp = timestamp
+        producer.seen_ms = now_ms
+        return producer
 
     def expire(self, now_ms: int, after_ms: int) -> None:
-        """Forget who has not been seen for that long."""
+        """Forget who has not been seen for that long, unless a transaction waits for its end."""
         old = [one for one, producer in self._by_id.items() if now_ms - producer.seen_ms >= after_ms]
         for producer_id in old:
-            del self._by_id[producer_id]
+            if producer_id not in self._open:
+                del self._by_id[producer_id]
 
     # -- snapshots
 
@@ -148,17 +218,52 @@ class Producers:
                 one.sent.append(SentBatch._make(_SENT.unpack_from(data, position)))
                 position += _SENT.size
             producers._by_id[producer_id] = one
+        started = ((one.txn_start_offset, producer_id) for producer_id, one in producers._by_id.items())
+        producers._open = {producer_id: start for start, producer_id in sorted(started) if start >= 0}
         return producers
 
 
-def _check_epoch(header: BatchHeader, producer: Producer) -> None:
-    if header.producer_epoch < producer.epoch:
+NOBODY = Producers()  # not to be changed
+
+
+def first_open_in(data: bytes) -> int:
+    """Where the oldest open transaction of an encoded state began, or -1; without decoding all of it."""
+    position, first = 0, NO_TRANSACTION
+    while position < len(data):
+        *_, start, count = _PRODUCER.unpack_from(data, position)
+        position += _PRODUCER.size + count * _SENT.size
+        if start >= 0 and (first < 0 or start < first):
+            first = start
+    return first
+
+
+def _check_order(header: BatchHeader, producer: Producer) -> None:
+    _check_epoch(header.producer_id, header.producer_epoch, producer)
+    is_new_epoch = header.producer_epoch != producer.epoch
+    expected = 0 if is_new_epoch else sequence_after(producer.last_sequence, 1)
+    if header.base_sequence != expected:
+        raise _out_of_order(header, expected)
+    if producer.txn_start_offset >= 0 and not header.is_transactional:
         raise ApiError(
-            ErrorCode.INVALID_PRODUCER_EPOCH,
-            f"producer {header.producer_id} has epoch {header.producer_epoch}, {producer.epoch} was seen",
+            ErrorCode.INVALID_TXN_STATE, f"producer {header.producer_id} is in a transaction, its batch is not"
         )
-    if header.base_sequence != 0:
-        raise ApiError(
-            ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-            f"producer {header.producer_id} began epoch {header.producer_epoch} at sequence {header.base_sequence}",
-        )
+
+
+def _check_epoch(producer_id: int, producer_epoch: int, producer: Producer) -> None:
+    if producer_epoch < producer.epoch:
+        raise _old_epoch(producer_id, producer_epoch, producer)
+
+
+def _old_epoch(producer_id: int, producer_epoch: int, producer: Producer) -> ApiError:
+    return ApiError(
+        ErrorCode.INVALID_PRODUCER_EPOCH,
+        f"producer {producer_id} has epoch {producer_epoch}, {producer.epoch} was seen",
+    )
+
+
+def _out_of_order(header: BatchHeader, expected: int) -> ApiError:
+    return ApiError(
+        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
+        f"producer {header.producer_id} sent sequence {header.base_sequence} of epoch {header.producer_epoch}, "
+        f"expected is {expected}",
+    )

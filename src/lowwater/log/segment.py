@@ -6,6 +6,7 @@ import contextlib
 from typing import NamedTuple
 
 from lowwater.errors import StorageError
+from lowwater.log.aborted import AbortedTransaction
 from lowwater.log.batches import (
     SPAN_SIZE,
     DamagedBatchError,
@@ -49,6 +50,7 @@ class Segment(Tally):
         "_hot_from",
         "_is_index_saved",
         "_whole_sum",
+        "aborted",
         "created_ms",
         "directory",
         "is_sealed",
@@ -62,6 +64,7 @@ class Segment(Tally):
         self._hot_from = 0
         self._is_index_saved = False
         self._whole_sum: int | None = None
+        self.aborted: list[AbortedTransaction] = []
         self.directory = directory
         self.is_sealed = False
         self.created_ms = created_ms

@@ -8,6 +8,7 @@ from bisect import bisect_right
 from operator import attrgetter
 
 from lowwater.errors import StorageError
+from lowwater.log.aborted import AbortedTransaction, overlapping
 from lowwater.log.compaction import CompactionResult
 from lowwater.log.compaction_swap import swap
 from lowwater.log.config import LogConfig
@@ -49,6 +50,23 @@ class Segments:
             return segments[-1] if offset < segments[-1].next_offset else None
         place = max(bisect_right(segments, offset, key=_BASE_OFFSET) - 1, 0)
         return next((one for one in segments[place : place + 2] if one.next_offset > offset), None)
+
+    def end_of_read(self, offset: int, size: int) -> int:
+        """An offset that a read of `size` bytes from `offset` on does not reach."""
+        segment = self.find(offset)
+        if segment is None:
+            return offset
+        beyond = segment.index.offset_beyond(offset - segment.base_offset, size)
+        return segment.next_offset if beyond is None else segment.base_offset + beyond
+
+    def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
+        """Transactions whose aborted records a reader of [start, end) would meet, in the order of their ends."""
+        found: list[AbortedTransaction] = []
+        place = max(bisect_right(self.all, start, key=_BASE_OFFSET) - 1, 0)
+        for segment in self.all[place:]:
+            if segment.aborted and overlapping(segment.aborted, start, end, found):
+                break
+        return found
 
     # -- writing
 

@@ -12,6 +12,8 @@ from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.producers import Producers
 from lowwater.log.segment import Segment
 from lowwater.ports import Disk
+from lowwater.wire.control import read_end_marker
+from lowwater.wire.records import BatchHeader
 
 SNAPSHOT_SUFFIX = ".snapshot"
 SNAPSHOT_KIND = b"LWP1"
@@ -56,9 +58,14 @@ def replay(producers: Producers, segments: list[Segment], start: int, end: int, 
         view = segment.handle.mapped(segment.size)
         begin = segment.index.position_before(start - segment.base_offset) if start > segment.base_offset else 0
         with contextlib.suppress(DamagedBatchError):
-            for _, header in headers(view, begin, segment.size):
+            for position, header in headers(view, begin, segment.size):
                 if header.producer_id >= 0 and start <= header.base_offset < end:
-                    append_time = header.has_log_append_time
-                    producers.note(
-                        header, header.base_offset, header.max_timestamp, now_ms, log_append_time=append_time
-                    )
+                    _note(producers, view[position : position + header.size], header, now_ms)
+
+
+def _note(producers: Producers, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
+    if not header.is_control:
+        append_time = header.has_log_append_time
+        producers.note(header, header.base_offset, header.max_timestamp, now_ms, log_append_time=append_time)
+    elif (marker := read_end_marker(batch, header)) is not None:
+        producers.end(header, marker, header.base_offset, header.max_timestamp, now_ms)

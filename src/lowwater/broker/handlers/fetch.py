@@ -13,9 +13,10 @@ from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, StorageError
-from lowwater.log.partition_log import Slice
+from lowwater.log.partition_log import PartitionLog, Slice
 from lowwater.ports import Timer
 from lowwater.wire.messages.fetch import (
+    AbortedTransaction,
     EpochEndOffset,
     FetchableTopicResponse,
     FetchRequest,
@@ -167,7 +168,7 @@ class FetchJob:
             high_watermark=log.log_end,
             last_stable_offset=log.last_stable,
             log_start_offset=log.log_start,
-            aborted_transactions=[] if self._committed_only else None,
+            aborted_transactions=self._aborted(log, wanted, part) if self._committed_only else None,
             records=part.buffers if part is not None and part.cached else b"",
         )
         if part is not None and not part.cached:
@@ -189,6 +190,14 @@ class FetchJob:
             return None
         self._size += part.size
         return part
+
+    @staticmethod
+    def _aborted(log: PartitionLog, wanted: Wanted, part: Slice | None) -> list[AbortedTransaction]:
+        """What the client has to leave out of these records. Asked now: compaction may take it with them."""
+        if part is None:
+            return []
+        aborted = log.aborted_in_read(wanted.fetch_offset, part.size)
+        return [AbortedTransaction(producer_id=one, first_offset=first) for one, first in aborted]
 
     @staticmethod
     def _diverging(partition: Partition, wanted: Wanted) -> EpochEndOffset | None:
