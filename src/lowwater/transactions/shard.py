@@ -126,11 +126,11 @@ class TransactionShard:
                 self.metrics.ongoing += change
 
     def loaded(self, now: Now) -> Outcome:
-        """All records were replayed: decided ends are carried out, open transactions have what is left of their time."""
+        """All records were replayed: decided ends are carried out, open transactions have the rest of their time."""
         out = Outcome()
         for transaction in self.transactions.values():
             if transaction.state in PREPARED:
-                self._carry_out(transaction, now, out)
+                self._carry_out(transaction, "decided before a restart", now, out)
             elif transaction.state is State.ONGOING and transaction.timeout_ms < FOREVER_MS:
                 self._open.found(transaction, now)
         self._abort_scan_ms = now.monotonic_ms + self.config.abort_scan_interval_ms
@@ -167,9 +167,8 @@ class TransactionShard:
         for transactional_id in _take_some(self._overdue):
             if self._open.is_overdue(transactional_id, now):
                 known = self.transactions[transactional_id]
-                logger.info("the transaction of %r is aborted: open for %d ms", transactional_id, known.timeout_ms)
                 self.metrics.timed_out += 1
-                self._fence(known, now, out)
+                self._fence(known, f"open for more than {known.timeout_ms} ms", now, out)
 
     def _expire_some(self, now: Now, out: Outcome) -> None:
         for transactional_id in _take_some(self._aging):
@@ -214,9 +213,8 @@ class TransactionShard:
         out.reply(token, ProducerIdentity(begun.producer_id, begun.producer_epoch))
 
     def _end_for_new_instance(self, known: Transaction, token: Token, now: Now, out: Outcome) -> None:
-        logger.info("the transaction of %r is aborted: another instance begins", known.transactional_id)
         self.metrics.fenced += 1
-        self._fence(known, now, out)
+        self._fence(known, "another instance of its producer begins", now, out)
         out.reply(token, ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, "the last transaction is being aborted"))
 
     # -- a transaction grows
@@ -258,24 +256,24 @@ class TransactionShard:
                 next_producer_id = spare_producer_id(command)
             self._last_epochs[known.transactional_id] = known.producer_epoch
         ended = transitions.ended(known, command.commit, command.transaction_version, next_producer_id, now.wall_ms)
-        self._decided(ended, now, out)
+        self._decided(ended, "asked by its producer", now, out)
         after = transitions.completed(ended, now.wall_ms)
         out.reply(token, ProducerIdentity(after.producer_id, after.producer_epoch))
 
-    def _fence(self, known: Transaction, now: Now, out: Outcome) -> None:
+    def _fence(self, known: Transaction, reason: str, now: Now, out: Outcome) -> None:
         level = self.config.transaction_version
         moves_on = level >= transitions.MOVES_ON
         # Whoever had the old epoch may come back with it only where clients know how to go on after such an end.
         self._last_epochs[known.transactional_id] = known.producer_epoch if moves_on else NO_PRODUCER_EPOCH
-        self._decided(transitions.fenced(known, level, now.wall_ms), now, out)
+        self._decided(transitions.fenced(known, level, now.wall_ms), reason, now, out)
 
-    def _decided(self, ended: Transaction, now: Now, out: Outcome) -> None:
+    def _decided(self, ended: Transaction, reason: str, now: Now, out: Outcome) -> None:
         """From here on there is no other end. Where nothing was written there is nothing left to do."""
         if ended.partitions:
             self._store(ended, out)
-        self._carry_out(ended, now, out)
+        self._carry_out(ended, reason, now, out)
 
-    def _carry_out(self, ended: Transaction, now: Now, out: Outcome) -> None:
+    def _carry_out(self, ended: Transaction, reason: str, now: Now, out: Outcome) -> None:
         if not ended.partitions:
             self._complete(ended, now, out)
             return
@@ -287,6 +285,8 @@ class TransactionShard:
                 ended.state is State.PREPARE_COMMIT,
                 self._coordinator_epoch,
                 tuple(sorted(ended.partitions)),
+                epoch_bumped=ended.client_version >= transitions.MOVES_ON,
+                reason=reason,
             )
         )
 
