@@ -78,6 +78,12 @@ class QuotaSet:
 
 
 @dataclass(frozen=True, slots=True)
+class FeatureLevelSet:
+    name: str
+    level: int
+
+
+@dataclass(frozen=True, slots=True)
 class ProducerIdsReserved:
     """Producer ids below `end` may have been given out."""
 
@@ -93,6 +99,7 @@ Record: TypeAlias = (
     | BrokerConfigured
     | GroupConfigured
     | QuotaSet
+    | FeatureLevelSet
     | ProducerIdsReserved
 )
 
@@ -105,6 +112,7 @@ KINDS: dict[str, type[Record]] = {
     "broker-config": BrokerConfigured,
     "group-config": GroupConfigured,
     "quota": QuotaSet,
+    "feature": FeatureLevelSet,
     "producer-ids": ProducerIdsReserved,
 }
 KIND_OF = {record: kind for kind, record in KINDS.items()}

@@ -1,4 +1,4 @@
-"""What the broker knows durably: topics, their settings, its own altered settings, quotas, producer ids, its cluster.
+"""What the broker knows durably: topics, settings, quotas, levels of features, producer ids, its cluster.
 
 The state is only written by replaying records, live as at recovery; records come from `change`.
 """
@@ -11,11 +11,13 @@ from typing import Any, TypeVar
 
 from lowwater.broker.answer_cache import AnswerCache
 from lowwater.broker.changes import Changes, Decision
+from lowwater.broker.features import Features
 from lowwater.broker.log_config import log_config
 from lowwater.broker.metadata_log import MetadataLog
 from lowwater.broker.metadata_records import (
     BrokerConfigured,
     ClusterNamed,
+    FeatureLevelSet,
     GroupConfigured,
     PartitionsAdded,
     ProducerIdsReserved,
@@ -60,6 +62,7 @@ class Topics:
         self._next_producer_id = 0
         self._producer_ids_end = 0
         self.config = config
+        self.features = Features()
         self.quotas: dict[QuotaEntity, dict[str, float]] = {}
         self.group_configs: dict[str, dict[str, str]] = {}
         self.cluster_id = ""
@@ -75,6 +78,7 @@ class Topics:
             BrokerConfigured: self._apply_broker_config,
             GroupConfigured: self._apply_group_config,
             QuotaSet: self._apply_quota,
+            FeatureLevelSet: self.features.apply,
             ProducerIdsReserved: self._apply_producer_ids,
         }
 
@@ -289,6 +293,7 @@ class Topics:
             yield GroupConfigured(group, configs)
         for entity, values in self.quotas.items():
             yield QuotaSet(entity, values)
+        yield from self.features.altered()
         yield ProducerIdsReserved(self._producer_ids_end)
 
 

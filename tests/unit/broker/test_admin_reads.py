@@ -53,15 +53,6 @@ def test_every_served_api_is_told_with_the_versions_of_its_messages(node: Any, v
     assert told == expected | {0: (0, API[0].version_max)}
 
 
-def test_features_are_told_since_v3(node: Any) -> None:
-    response = node.ask(versions(), 4)
-    assert [(one.name, one.min_version, one.max_version) for one in response.supported_features] == [
-        ("metadata.version", 7, 30)
-    ]
-    assert [(one.name, one.max_version_level) for one in response.finalized_features] == [("metadata.version", 30)]
-    assert response.finalized_features_epoch == node.broker.topics.version
-
-
 @pytest.mark.parametrize(("name", "version"), [("", "1"), ("x", ""), ("a b", "1"), ("x", "1 2"), ("-x", "1")])
 def test_a_client_with_an_impossible_name_is_refused(node: Any, name: str, version: str) -> None:
     response = node.ask(versions(name, version), 3)

@@ -31,6 +31,7 @@ SERVED = (
     "DescribeClientQuotas",
     "AlterClientQuotas",
     "DescribeQuorum",
+    "UpdateFeatures",
     "DescribeCluster",
     "DescribeProducers",
     "ListConfigResources",

@@ -8,8 +8,9 @@ API alone.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING
 
+from lowwater.broker.features import FEATURES
 from lowwater.broker.router import RequestContext, advertised_versions, handles
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.wire.messages.api_versions import (
@@ -29,18 +30,6 @@ CLIENT_NAMED_SINCE = 3
 LEVEL_0_TOLD_SINCE = 4
 
 _CLIENT_NAME = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?")
-
-
-class Feature(NamedTuple):
-    """Levels [lowest, highest] are supported, `level` is in force."""
-
-    name: str
-    lowest: int
-    highest: int
-    level: int
-
-
-FEATURES = (Feature("metadata.version", 7, 30, 30),)
 
 
 @handles(ApiVersionsRequest)
@@ -65,13 +54,13 @@ def _response(broker: Broker, version: int) -> ApiVersionsResponse:
         api_keys=_served(),
         supported_features=[
             SupportedFeatureKey(name=feature.name, min_version=feature.lowest, max_version=feature.highest)
-            for feature in FEATURES
+            for feature in FEATURES.values()
             if feature.lowest > 0 or version >= LEVEL_0_TOLD_SINCE
         ],
         finalized_features_epoch=broker.topics.version,
         finalized_features=[
-            FinalizedFeatureKey(name=feature.name, max_version_level=feature.level, min_version_level=feature.level)
-            for feature in FEATURES
+            FinalizedFeatureKey(name=name, max_version_level=level, min_version_level=level)
+            for name, level in broker.topics.features.in_force()
         ],
     )
 
