@@ -6,12 +6,13 @@ from collections.abc import Iterable
 from typing import Any
 
 from tests.unit.groups.classic_world import CountedIds
+from tests.unit.groups.shard_log import Ended, Logged, compacted, logged, replay
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.commands import Commit, DeleteGroup, Fetch, Join
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.shard import GroupShard
-from lowwater.outcome import Now, Outcome, StateRecord
+from lowwater.outcome import Now, Outcome
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupRequestProtocol
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, MemberIdentity
 from lowwater.wire.messages.list_groups import ListGroupsRequest
@@ -27,6 +28,11 @@ from lowwater.wire.messages.offset_delete import (
 )
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 from lowwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupRequestAssignment
+from lowwater.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitRequestPartition,
+    TxnOffsetCommitRequestTopic,
+)
 
 WALL_MS = 1_700_000_000_000
 DAY_MS = 24 * 3_600_000
@@ -75,7 +81,7 @@ class ShardWorld:
         self.ids = CountedIds()
         self.wall_ms = WALL_MS
         self.elapsed_ms = 0.0
-        self.log: list[StateRecord] = []
+        self.log: list[Logged] = []
         self.shard = GroupShard(self.config, self.ids, self.topics)
         self.replies: dict[object, Any] = {}
 
@@ -93,11 +99,13 @@ class ShardWorld:
             self.do(self.shard.tick(self.now))
 
     def do(self, out: Outcome) -> Outcome:
-        self.log += out.records
-        for record in out.records:
-            self.shard.replay(record)
+        self._append(logged(out))
         self.replies.update(out.replies)
         return out
+
+    def _append(self, entries: list[Logged]) -> None:
+        self.log += entries
+        replay(self.shard, entries)
 
     def ask(self, command: Any) -> Any:
         """The reply, or None when it waits."""
@@ -105,16 +113,14 @@ class ShardWorld:
         self.do(self.shard.decide(command, token, self.now))
         return self.replies.get(token)
 
-    def restart(self, log: Iterable[StateRecord] | None = None) -> None:
+    def restart(self, log: Iterable[Logged] | None = None) -> None:
         self.shard = GroupShard(self.config, self.ids, self.topics)
-        for record in self.log if log is None else log:
-            self.shard.replay(record)
+        replay(self.shard, self.log if log is None else log)
         self.do(self.shard.loaded(self.now))
 
-    def compacted(self) -> list[StateRecord]:
-        """The log after a compaction whose tombstones are gone: the last record of each key."""
-        latest = {record.key: record for record in self.log}
-        return [record for record in self.log if latest[record.key] is record and record.value is not None]
+    def compacted(self) -> list[Logged]:
+        """The log after a compaction whose tombstones are gone."""
+        return compacted(self.log, tombstones=False)
 
     def expire(self) -> Outcome:
         return self.do(self.shard.expire_offsets(self.now, list(self.shard.groups)))
@@ -150,6 +156,48 @@ class ShardWorld:
         )
         answer = self.ask(Commit(request, by_id, expire_after_ms, knows_consumer_groups))
         return [ErrorCode(part.error_code) for topic in answer.topics for part in topic.partitions]
+
+    def commit_in_transaction(
+        self,
+        group: str,
+        offsets: dict[tuple[str, int], int],
+        *,
+        producer: int = 7,
+        metadata: str | None = "",
+        member_id: str = "",
+        instance_id: str | None = None,
+        generation: int = -1,
+    ) -> list[ErrorCode]:
+        topics: dict[str, list[TxnOffsetCommitRequestPartition]] = {}
+        for (topic, partition), offset in offsets.items():
+            part = TxnOffsetCommitRequestPartition(
+                partition_index=partition, committed_offset=offset, committed_metadata=metadata
+            )
+            topics.setdefault(topic, []).append(part)
+        request = TxnOffsetCommitRequest(
+            transactional_id=f"t{producer}",
+            group_id=group,
+            producer_id=producer,
+            producer_epoch=0,
+            generation_id=generation,
+            member_id=member_id,
+            group_instance_id=instance_id,
+            topics=[TxnOffsetCommitRequestTopic(name=name, partitions=parts) for name, parts in topics.items()],
+        )
+        answer = self.ask(request)
+        return [ErrorCode(part.error_code) for topic in answer.topics for part in topic.partitions]
+
+    def end_transaction(self, producer: int = 7, *, commit: bool) -> None:
+        self._append([Ended(producer, commit)])
+
+    def is_unstable(self, group: str, topic: str = "orders", partition: int = 0) -> bool:
+        """Whether one who wants what no transaction may change is told to come again."""
+        topics = [OffsetFetchRequestTopics(name=topic, partition_indexes=[partition])]
+        asked = OffsetFetchRequestGroup(group_id=group, topics=topics)
+        [answer] = self.ask(Fetch(asked, False, True)).topics[0].partitions
+        assert answer.error_code in (OK, ErrorCode.UNSTABLE_OFFSET_COMMIT)
+        assert not answer.error_code or answer.committed_offset == -1
+        return bool(answer.error_code)
 
     def fetch(self, group: str, topic: str = "orders", partition: int = 0) -> tuple[int, str]:
         """(offset, metadata); -1 when there is none."""
