@@ -11,6 +11,7 @@ from lowwater.broker.metadata_log import MetadataLog
 from lowwater.broker.metadata_records import (
     BrokerConfigured,
     ClusterNamed,
+    FeatureLevelSet,
     PartitionsAdded,
     ProducerIdsReserved,
     QuotaSet,
@@ -90,6 +91,7 @@ def facts(topics: Topics) -> dict[str, Any]:
         "topics": {topic.name: (topic.id, tuple(topic.growth()), dict(topic.config.overrides)) for topic in topics},
         "altered": {node: dict(topics.altered(node)) for node in ("", "1")},
         "quotas": dict(topics.quotas),
+        "features": dict(topics.features.in_force()),
         "cluster": topics.cluster_id,
     }
 
@@ -107,6 +109,7 @@ def facts(topics: Topics) -> dict[str, Any]:
         TopicDeleted(ID),
         BrokerConfigured("", {"log.retention.ms": "5"}),
         QuotaSet((("client-id", None), ("user", "bob")), {"producer_byte_rate": 0.1}),
+        FeatureLevelSet("transaction.version", 1),
         ProducerIdsReserved(2000),
     ],
 )
@@ -331,6 +334,7 @@ SCRIPT: tuple[Record, ...] = (
     created("a", ID, 2, retention_ms="5"),
     created("b", OTHER_ID),
     QuotaSet((("user", "bob"),), {"producer_byte_rate": 5.0}),
+    FeatureLevelSet("transaction.version", 1),
     TopicConfigured(ID, {}),
     TopicConfigured(ID, {"leader.replication.throttled.replicas": ",".join(["0:1"] * 700)}),  # torn at some sector
     PartitionsAdded(ID, 3, 2),
@@ -408,6 +412,7 @@ def test_a_log_of_mostly_history_is_rewritten_without_losing_anything() -> None:
     commit(topics, created("a", ID, 2, boot=1, retention_ms="5"), created("gone", OTHER_ID))
     commit(topics, PartitionsAdded(ID, 5, 3), TopicDeleted(OTHER_ID))
     commit(topics, QuotaSet((("user", None),), {"request_percentage": 1.5}))
+    commit(topics, FeatureLevelSet("transaction.version", 1))
     run(topics.new_producer_id()).result()
     assert not topics.rewrite_if_long()
     commit(topics, *[BrokerConfigured("", {"message.max.bytes": str(n)}) for n in range(REWRITE_RECORDS_MIN)])
