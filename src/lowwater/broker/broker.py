@@ -13,7 +13,7 @@ from lowwater.broker.housekeeping import Housekeeping
 from lowwater.broker.log_starts import LogStarts
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
-from lowwater.broker.topic import OFFSETS_TOPIC, Topic
+from lowwater.broker.topic import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
 from lowwater.broker.topics import Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ErrorCode
@@ -23,6 +23,7 @@ from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
 
 if TYPE_CHECKING:
     from lowwater.broker.group_coordinator import GroupCoordinator
+    from lowwater.broker.transactions import TransactionCoordinator
 
 logger = logging.getLogger(__name__)
 
@@ -73,6 +74,7 @@ class Broker:
         self.topics: Topics
         self._housekeeping: Housekeeping
         self._groups: GroupCoordinator | None = None
+        self._transactions: TransactionCoordinator | None = None
 
     def open(self) -> None:
         """Take the data directory, bring it into order, begin the housekeeping. Blocking."""
@@ -101,6 +103,8 @@ class Broker:
         self._housekeeping.start()
         if self.topics.get(OFFSETS_TOPIC) is not None:
             self.groups  # noqa: B018  begins to load
+        if self.topics.get(TRANSACTIONS_TOPIC) is not None:
+            self.transactions  # noqa: B018
 
     def close(self) -> None:
         """Flush everything and leave the clean marker. Blocking."""
@@ -116,8 +120,9 @@ class Broker:
 
     def stop_housekeeping(self) -> None:
         self._housekeeping.stop()
-        if self._groups is not None:
-            self._groups.stop()
+        for coordinator in (self._groups, self._transactions):
+            if coordinator is not None:
+                coordinator.stop()
 
     @property
     def groups(self) -> GroupCoordinator:
@@ -127,6 +132,15 @@ class Broker:
 
             self._groups = GroupCoordinator(self)
         return self._groups
+
+    @property
+    def transactions(self) -> TransactionCoordinator:
+        """Likewise."""
+        if self._transactions is None:
+            from lowwater.broker.transactions import TransactionCoordinator
+
+            self._transactions = TransactionCoordinator(self)
+        return self._transactions
 
     @property
     def config(self) -> BrokerConfig:

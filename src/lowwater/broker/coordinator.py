@@ -13,6 +13,7 @@ from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError
 from lowwater.ports import Timer
+from lowwater.types import TopicPartition
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -83,6 +84,10 @@ class Coordinator(ABC, Generic[S]):
         for driver in self._shards:
             driver.check_active()
         return [driver.ask(None, command) for driver in self._shards]
+
+    def place_of(self, key: str) -> TopicPartition:
+        """The partition in which this key is kept."""
+        return TopicPartition(self.topic.name, shard_of(key, len(self._shards)))
 
     # -- for the shards
 

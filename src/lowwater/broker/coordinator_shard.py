@@ -188,14 +188,14 @@ class ShardDriver(Generic[S]):
         for computation in outcome.computations:
             self._compute(computation)
 
-    def _run(self, decide: Callable[[Now], Outcome]) -> None:
+    def _run(self, decide: Callable[[Now], Outcome], key: str | None = None) -> None:
         """A decision that no request asked for."""
         try:
             outcome = decide(self._now or self._begin_turn())
         except Exception as error:
             self._give_up(error)
         else:
-            self._do(outcome, None)
+            self._do(outcome, key)
 
     def _give_up(self, error: Exception) -> None:
         """A decision broke off, and nobody knows what it has changed: begin again from the log."""

@@ -1,15 +1,23 @@
-"""Drives a shard of groups: what befalls many groups at once, and transactions that end."""
+"""Drives a shard of groups: what befalls many groups at once, and transactions that committed offsets and end."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any
+from functools import partial
+from typing import Any, TypeAlias
 
+from lowwater.broker.coordinator_rounds import Ticket
 from lowwater.broker.coordinator_shard import ShardDriver, State
+from lowwater.broker.partition import Partition
+from lowwater.broker.pending import Pending
+from lowwater.errors import StorageError
 from lowwater.groups.shard import GroupShard
-from lowwater.outcome import Now, Outcome
+from lowwater.outcome import Now, Outcome, StateRecord
 
 OFFSETS_PER_TURN = 5000  # and groups
+
+WriteMarker: TypeAlias = Callable[[Partition], int]
+"""Returns the log end behind it."""
 
 
 class GroupDriver(ShardDriver[GroupShard]):
@@ -21,6 +29,39 @@ class GroupDriver(ShardDriver[GroupShard]):
 
     def _contents(self) -> str:
         return f"{len(self.groups)} groups"
+
+    # -- transactions
+
+    def _replaying(self, producer: tuple[int, int] | None) -> Callable[[StateRecord], None]:
+        return self._shard.replay if producer is None else partial(self._shard.replay, producer=producer)
+
+    def replay_end(self, producer: tuple[int, int], commit: bool) -> None:
+        self._shard.end_transaction(producer[0], commit)
+
+    def end_transaction(self, producer_id: int, commit: bool, write_marker: WriteMarker) -> Pending[None]:
+        """Write the end of a transaction behind what was decided before; settled when it is durable.
+
+        ApiError when the marker is refused, or groups cannot be written.
+        """
+        self.check_active()
+        self._write()
+        self.check_active()
+        ticket = Ticket()
+        partition = self._coordinator.partition(self._index)
+        if partition is None:
+            ticket.settle(None)  # nothing was ever committed here
+            return ticket
+        try:
+            end = write_marker(partition)
+            self._shard.end_transaction(producer_id, commit)
+        except StorageError as error:
+            self._go_down(error)
+            self.check_active()
+        written = self._rounds.changed(None)
+        self._rounds.open = None
+        self._take_replies([(ticket, None)], written)
+        self._await_flush(written, partition.log, end)
+        return ticket
 
     def topic_deleted(self, name: str) -> None:
         """Also while loading nothing is missed: what is loaded is compared with the topics of that moment."""

@@ -12,7 +12,8 @@ from lowwater.log.config import LogConfig
 OpenPartition: TypeAlias = Callable[["Topic", int], Partition]
 
 OFFSETS_TOPIC = "__consumer_offsets"
-INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, "__transaction_state", "__share_group_state"})
+TRANSACTIONS_TOPIC = "__transaction_state"
+INTERNAL_TOPICS = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state"})
 
 
 class Topic:

@@ -7,6 +7,7 @@ from lowwater.config.listeners import ONE_LISTENER
 from lowwater.config.log_settings import LOG_SETTINGS
 from lowwater.config.setting import INT_MAX, Check, Kind, Setting, Update, at_least, between
 from lowwater.config.topic_settings import COMPRESSION_TYPE, GZIP_LEVEL, ONE_NODE, STORED_ONLY
+from lowwater.config.transaction_settings import TRANSACTION_SETTINGS
 
 MIB = 2**20
 NO_QUORUM = STORED_ONLY + "one node needs no controller quorum."
@@ -198,8 +199,6 @@ UNUSED = (
         acts=False,
     ),
     Setting("inter.broker.listener.name", Kind.STRING, None, STORED_ONLY + "there is no other broker.", acts=False),
-    Setting("transaction.state.log.replication.factor", Kind.SHORT, 1, ONE_NODE, at_least(1), acts=False),
-    Setting("transaction.state.log.min.isr", Kind.INT, 1, ONE_NODE, at_least(1), acts=False),
     Setting("share.coordinator.state.topic.replication.factor", Kind.SHORT, 1, NO_SHARES, at_least(1), acts=False),
     Setting("share.coordinator.state.topic.min.isr", Kind.SHORT, 1, NO_SHARES, at_least(1), acts=False),
     Setting("num.network.threads", Kind.INT, 3, NO_THREADS, at_least(1), Update.CLUSTER_WIDE, acts=False),
@@ -210,5 +209,13 @@ UNUSED = (
     Setting("socket.receive.buffer.bytes", Kind.INT, 102_400, SYSTEM_DECIDES, acts=False),
 )
 
-BROKER_SETTINGS: tuple[Setting, ...] = (*CONNECTIONS, *CLUSTER, *TOPICS, *LOG_SETTINGS, *GROUP_SETTINGS, *UNUSED)
+BROKER_SETTINGS: tuple[Setting, ...] = (
+    *CONNECTIONS,
+    *CLUSTER,
+    *TOPICS,
+    *LOG_SETTINGS,
+    *GROUP_SETTINGS,
+    *TRANSACTION_SETTINGS,
+    *UNUSED,
+)
 BROKER_SETTING: dict[str, Setting] = {setting.name: setting for setting in BROKER_SETTINGS}

@@ -192,14 +192,6 @@ RETENTION = (
     ),
     Setting("log.local.retention.bytes", Kind.LONG, -2, NO_TIERS, at_least(-2), Update.CLUSTER_WIDE, acts=False),
     Setting("log.local.retention.ms", Kind.LONG, -2, NO_TIERS, at_least(-2), Update.CLUSTER_WIDE, acts=False),
-    Setting(
-        "producer.id.expiration.ms",
-        Kind.INT,
-        24 * HOUR_MS,
-        "How long an idle idempotent producer is remembered, so that its repeats are found.",
-        at_least(1),
-        Update.CLUSTER_WIDE,
-    ),
 )
 
 COMPACTION = (

@@ -11,7 +11,7 @@ import lowwater
 from lowwater.config import BROKER_SETTINGS, GROUP_OWN_SETTINGS, TOPIC_SETTINGS, Setting
 
 SOURCES = Path(lowwater.__file__).parent
-TABLES = ("broker_settings.py", "group_settings.py", "log_settings.py", "topic_settings.py")
+TABLES = tuple(f"{kind}_settings.py" for kind in ("broker", "group", "log", "topic", "transaction"))
 # A name with a value behind it is set, not read.
 NAME_READ = re.compile(r'"([a-z0-9.]+)"(?!:)')
 READ = {
