@@ -12,9 +12,10 @@ from tests.conformance.creating import create_topic
 from tests.conformance.groups.fixtures import group_broker, shared_hosts, stage
 from tests.conformance.groups.together import pytest_pyfunc_call
 from tests.conformance.raw import Wire
+from tests.conformance.transactions.fixtures import scene, transaction_broker
 from tests.conformance.under_test import UnderTest
 
-__all__ = ["create_topic", "group_broker", "pytest_pyfunc_call", "shared_hosts", "stage"]
+__all__ = ["create_topic", "group_broker", "pytest_pyfunc_call", "scene", "shared_hosts", "stage", "transaction_broker"]
 
 _numbers = itertools.count(1)
 

@@ -261,7 +261,7 @@ function codeOf(error) {
   return null
 }
 
-async function answer(line) {
+async function answer(calls, line) {
   const request = JSON.parse(line)
   try {
     return { result: (await calls[request.call](request)) ?? null }
@@ -270,11 +270,13 @@ async function answer(line) {
   }
 }
 
-async function main() {
+async function serve(calls) {
   for await (const line of readline.createInterface({ input: process.stdin })) {
-    process.stdout.write(JSON.stringify(await answer(line)) + '\n')
+    process.stdout.write(JSON.stringify(await answer(calls, line)) + '\n')
   }
   process.exit(0)
 }
 
-main()
+module.exports = { kafka, leaderOf, bytes, text, serve }
+
+if (require.main === module) serve(calls)

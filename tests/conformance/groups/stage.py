@@ -88,9 +88,9 @@ class Stage:
 
     # ---- topics
 
-    def topic(self, partitions: int = 4, *, name: str | None = None) -> str:
+    def topic(self, partitions: int = 4, *, name: str | None = None, **config: str) -> str:
         chosen = name or f"stage-{self._number}-{next(self._topics)}"
-        create_topic(self.broker.address, chosen, partitions=partitions)
+        create_topic(self.broker.address, chosen, partitions=partitions, **config)
         return chosen
 
     def fill(self, topic: str, partitions: int, each: int) -> None:

@@ -1,0 +1,1 @@
+"""What the transaction suites play on: one small face for the transactional producer of every client library."""
