@@ -91,10 +91,13 @@ class MixedGroup(ConsumerGroup):
         return self._durable.member_of_instance(instance_id) or NEW_MEMBER
 
     def _check_protocols(self, request: JoinGroupRequest) -> None:
-        """All classic members have to have one protocol in common, or they could not go back to a classic group."""
+        """All classic members have to have one protocol in common, or they could not go back to a classic group.
+
+        What the member itself supported before counts too, as in Kafka.
+        """
         common = {protocol.name for protocol in request.protocols}
-        for member_id, member in self._durable.members.items():
-            if member.metadata.classic is not None and member_id != request.member_id:
+        for member in self._durable.members.values():
+            if member.metadata.classic is not None:
                 common &= {protocol.name for protocol in member.metadata.classic.supported_protocols}
         if request.protocol_type != PROTOCOL_TYPE or not common:
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)

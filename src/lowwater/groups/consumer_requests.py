@@ -11,6 +11,8 @@ from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbe
 
 JOINS = 0
 LEAVES = -1
+# What a v0 may say without a member id.
+WITHOUT_ID = (JOINS, LEFT_FOR_A_WHILE)
 
 
 def check_heartbeat(command: ConsumerHeartbeat, config: GroupConfig) -> None:
@@ -28,7 +30,7 @@ def check_heartbeat(command: ConsumerHeartbeat, config: GroupConfig) -> None:
 def _problem(request: ConsumerGroupHeartbeatRequest, generates_member_id: bool) -> str | None:
     if not request.group_id:
         return "the group id is empty"
-    if not request.member_id and not (generates_member_id and request.member_epoch == JOINS):
+    if not request.member_id and not (generates_member_id and request.member_epoch in WITHOUT_ID):
         return "the member id is empty"
     if request.instance_id == "":
         return "the instance id is empty"

@@ -350,6 +350,14 @@ def test_joins_are_checked(world, said, code):
     assert code_of(world.answers[world.join(**said)]) is code
 
 
+def test_a_classic_member_that_joins_again_keeps_a_protocol_it_had_also_when_it_is_the_only_one(world):
+    world.beat("n", 0)
+    world.join("a", protocols=("range", "sticky"))
+    refused = world.answers[world.join("a", protocols=("roundrobin",))]
+    assert code_of(refused) is ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+    assert code_of(world.answers[world.join("a", protocols=("roundrobin", "sticky"))]) is OK
+
+
 def test_requests_of_classic_members_are_checked(world):
     world.beat("n", 0)
     world.join("a")
