@@ -10,6 +10,7 @@ import crc32c
 
 HEADER = struct.Struct(">qiibIhiqqqhii")
 NO_PRODUCER = (-1, -1, -1)
+TRANSACTIONAL, CONTROL = 0x10, 0x20
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,16 +31,28 @@ class Batch:
     sequence: int
     records: tuple[Record, ...]
     raw: bytes
+    is_transactional: bool = False
+    is_control: bool = False
 
 
 def encode(
-    records: list[tuple[int, bytes | None, bytes | None]], *, producer: tuple[int, int, int] = NO_PRODUCER
+    records: list[tuple[int, bytes | None, bytes | None]],
+    *,
+    producer: tuple[int, int, int] = NO_PRODUCER,
+    transactional: bool = False,
 ) -> bytearray:
     """A batch as a client sends it, from (timestamp, key, value) triples; `producer` = (id, epoch, first sequence)."""
     base_timestamp = records[0][0]
     body = b"".join(_record(delta, record, base_timestamp) for delta, record in enumerate(records))
+    attributes = TRANSACTIONAL if transactional else 0
     tail = struct.pack(
-        ">hiqqqhii", 0, len(records) - 1, base_timestamp, max(at for at, _, _ in records), *producer, len(records)
+        ">hiqqqhii",
+        attributes,
+        len(records) - 1,
+        base_timestamp,
+        max(at for at, _, _ in records),
+        *producer,
+        len(records),
     )
     head = struct.pack(">qiibI", 0, 9 + len(tail) + len(body), -1, 2, crc32c.crc32c(tail + body))
     return bytearray(head + tail + body)
@@ -70,7 +83,8 @@ def _decode(raw: bytes) -> Batch:
         record, at = _decode_record(raw, at, base, base_timestamp)
         records.append(record)
     assert at == len(raw), f"{len(raw) - at} bytes after the last record at offset {base}"
-    return Batch(base, base + delta, epoch, pid, pepoch, sequence, tuple(records), raw)
+    flags = bool(attributes & TRANSACTIONAL), bool(attributes & CONTROL)
+    return Batch(base, base + delta, epoch, pid, pepoch, sequence, tuple(records), raw, *flags)
 
 
 def _decode_record(raw: bytes, at: int, base: int, base_timestamp: int) -> tuple[Record, int]:
