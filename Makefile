@@ -34,7 +34,7 @@ bench: $(READY)        ## figures against peers measured in the same run
 	$(PY) peers/bring.py
 	$(PY) -m bench $(ARGS)
 
-peers: $(READY)        ## Apache Kafka, kafkajs and kcat for tests and bench
+peers: $(READY)        ## Apache Kafka, Kafka Streams, kafkajs and kcat for tests and bench
 	$(PY) peers/bring.py
 
 docs: $(READY)         ## write the generated pages again

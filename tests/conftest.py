@@ -34,6 +34,7 @@ def _missing_package(name: str) -> Callable[[], str | None]:
 
 PEERS: dict[str, Callable[[], str | None]] = {
     "kafka": places.missing_kafka,
+    "streams": places.missing_streams,
     "kafkajs": places.missing_kafkajs,
     "kcat": places.missing_kcat,
     "confluent": _missing_package("confluent_kafka"),
