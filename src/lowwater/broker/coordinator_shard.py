@@ -283,6 +283,10 @@ class ShardDriver(Generic[S]):
         except StorageError as error:
             self._go_down(error)
             return
+        except ApiError as error:
+            # Of a producer that was fenced in the log by hand, after the decision.
+            self._go_down(StorageError(str(error), retriable=True))
+            return
         self._await_flush(current, partition.log, end)
 
     def _append(self, current: Round, partition: Partition) -> int:

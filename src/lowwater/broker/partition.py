@@ -46,6 +46,13 @@ class Partition:
             self.tell_waiting_fetches(len(batch))
         return appended
 
+    def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
+        """Whether that producer has a transaction open here, in that epoch."""
+        try:
+            return self.log.has_transaction(producer_id, producer_epoch)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
     def append_own(self, batch: bytearray, now_ms: int) -> Appended:
         """A batch of the broker itself, to one of its own topics; StorageError when it cannot be written."""
         appended = self.log.append_own(batch, now_ms)

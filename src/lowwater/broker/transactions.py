@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.coordinator import Coordinator, InternalTopic, shard_of
 from lowwater.broker.pending import Pending
 from lowwater.broker.topic import TRANSACTIONS_TOPIC, Topic
 from lowwater.broker.transaction_driver import TransactionDriver
+from lowwater.broker.turns import Turns
+from lowwater.broker.writers import Refusals, Writer
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.transactions.commands import (
     AddPartitions,
@@ -31,16 +33,6 @@ logger = logging.getLogger(__name__)
 UNCOMPRESSED = 0
 EPOCH_PER_TRANSACTION = 2  # transaction.version
 
-Refusals: TypeAlias = dict[TopicPartition, ErrorCode]
-
-
-class Writer(NamedTuple):
-    """Who writes in a transaction."""
-
-    transactional_id: str
-    producer_id: int
-    producer_epoch: int
-
 
 class TransactionCoordinator(Coordinator[TransactionShard]):
     subject = "transactions"
@@ -55,6 +47,7 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         )
         super().__init__(broker, topic)
         self._retired = TransactionMetrics()
+        self.turns: Turns[int] = Turns(broker.scheduler)
         self._drivers = [TransactionDriver(self, index) for index in range(self._partition_count())]
         self._start()
         broker.topics.on_deleted.append(self._topic_deleted)
