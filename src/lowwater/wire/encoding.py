@@ -1,7 +1,8 @@
 """Generates the function that writes one version of one message.
 
 Small pieces are collected in a list and joined once; runs of fixed-size fields, with the length that follows them, are
-packed by one call. Records are handed on by reference, between the joined pieces.
+packed by one call, and pieces with no branch or loop between them are added to the list at one go. Records are handed
+on by reference, between the joined pieces.
 """
 
 import struct
@@ -46,6 +47,7 @@ class _Encoder:
         self._title = f"{cls.__name__} v{version}"
         self._flexible = declaration_of(cls).is_flexible(version)
         self._run: list[tuple[str, str]] = []
+        self._pieces: list[str] = []
         self._source = Source(
             {
                 "refuse": _refuse,
@@ -61,7 +63,7 @@ class _Encoder:
         source = self._source
         in_parts = holds_records(self._cls)
         with source.block("def encode(m):"):
-            source.line("w = []; add = w.append")
+            source.line("w = []")
             if in_parts:
                 source.line("parts = []")
             with source.block("try:"):
@@ -95,95 +97,99 @@ class _Encoder:
     def _value(self, shape: Shape, value: str, nullable: bool) -> None:
         if isinstance(shape, Fixed):
             self._run.append((shape.code, value))
-        elif nullable:
-            self._nullable(shape, value)
         elif isinstance(shape, Sized):
-            self._sized(shape.name, value)
+            self._sized(shape.name, value, nullable)
         elif isinstance(shape, Array):
-            self._array(shape.item, value)
+            self._array(shape.item, value, nullable)
+        elif nullable:
+            self._struct_or_null(shape, value)
         else:
             self._struct(shape, value)
 
-    def _nullable(self, shape: Shape, value: str) -> None:
+    def _struct_or_null(self, cls: type, value: str) -> None:
         source = self._source
         name = source.fresh("v")
         source.line(f"{name} = {value}")
-        run = list(self._run)
-        with source.block(f"if {name} is None:"):
-            if isinstance(shape, type):
-                self._run.append(("b", "-1"))
-            else:
-                self._run.append(("x", "") if self._flexible else (length_code(shape), "-1"))
-            self._flush()
-        self._run = run
+        self._flush()
+        source.line(f"if {name} is None: w.append(b'\\xff')")
         with source.block("else:"):
-            if isinstance(shape, type):
-                self._run.append(("b", "1"))
-            self._value(shape, name, nullable=False)
+            self._run.append(("b", "1"))
+            self._struct(cls, name)
             self._flush()
 
     def _flush(self) -> None:
-        """Write the pending run of fixed-size values with one pack."""
-        codes = "".join(code for code, _ in self._run)
-        values = ", ".join(value for code, value in self._run if code != "x")
+        """Write what is pending: the next line is in another branch or loop."""
+        self._end_run()
+        if len(self._pieces) == 1:
+            self._source.line(f"w.append({self._pieces[0]})")
+        elif self._pieces:
+            self._source.line(f"w += ({', '.join(self._pieces)})")
+        self._pieces.clear()
+
+    def _end_run(self) -> None:
+        """The pending run of fixed-size values is one piece."""
+        if self._run:
+            self._pieces.append(self._packed(self._run))
         self._run.clear()
-        if codes and not values:
-            self._source.line(f"add({bytes(len(codes))!r})")
-        elif codes == "B":
-            self._source.line(f"add(short_uvarint[{values}])")
-        elif codes:
-            self._source.line(f"add({self._source.packer(codes)}({values}))")
+
+    def _packed(self, run: list[tuple[str, str]]) -> str:
+        codes = "".join(code for code, _ in run)
+        values = ", ".join(value for code, value in run if code != "x")
+        if not values:
+            return repr(bytes(len(codes)))
+        return f"short_uvarint[{values}]" if codes == "B" else f"{self._source.packer(codes)}({values})"
 
     def _lead(self, length: str, wide_code: str, long_form: str = "uvarint") -> None:
-        """Write a length with the run before it; in flexible versions length + 1 as a varint, of one byte mostly."""
-        source = self._source
+        """A length with the run before it; in flexible versions length + 1 as a varint, of one byte mostly."""
         if not self._flexible:
             self._run.append((wide_code, length))
-            self._flush()
+            self._end_run()
             return
-        n = source.fresh("n")
-        source.line(f"{n} = {length} + 1")
-        run = list(self._run)
-        with source.block(f"if {n} < 128:"):
-            self._run.append(("B", n))
-            self._flush()
-        self._run = run
-        with source.block("else:"):
-            self._flush()
-            source.line(f"add({long_form}({n}))")
+        n = self._source.fresh("n")
+        self._source.line(f"{n} = {length} + 1")
+        before = f"{self._packed(self._run)} + " if self._run else ""
+        short = self._packed([*self._run, ("B", n)])
+        self._pieces.append(f"{short} if {n} < 128 else {before}{long_form}({n})")
+        self._run.clear()
 
-    def _sized(self, kind: str, value: str) -> None:
+    def _sized(self, kind: str, value: str, nullable: bool) -> None:
         source = self._source
-        data = source.fresh("b")
-        if kind == "string":
-            source.line(f"{data} = {value}.encode()")
-            self._lead(f"len({data})", "h", "string_length")
-            source.line(f"add({data})")
-        elif kind == "bytes":
-            source.line(f"{data} = {value}")
-            self._lead(f"len({data})", "i")
-            source.line(f"add({data})")
+        data, size = source.fresh("b"), source.fresh("z")
+        source.line(f"{data} = {value}")
+        read = f"{data} = {data}.encode(); {size} = len({data})" if kind == "string" else f"{size} = len({data})"
+        if kind == "records":
+            read = f"{size} = sum(map(len, {data})) if type({data}) is list else len({data})"
+        if nullable:
+            source.line(f"if {data} is None: {data} = b''; {size} = -1")
+            source.line(f"else: {read}")
         else:
-            size = source.fresh("z")
-            source.line(f"{data} = {value}")
-            source.line(f"{size} = sum(map(len, {data})) if type({data}) is list else len({data})")
-            self._lead(size, "i")
-            with source.block(f"if {size}:"):
-                source.line("parts.append(join(w)); w.clear()")
-                source.line(f"parts.extend({data}) if type({data}) is list else parts.append({data})")
+            source.line(read)
+        self._lead(size, *("h", "string_length") if kind == "string" else ("i",))
+        if kind == "records":
+            self._records(data, size)
+        else:
+            self._pieces.append(data)
 
-    def _array(self, item: Shape, value: str) -> None:
+    def _records(self, data: str, size: str) -> None:
+        self._flush()
+        with self._source.block(f"if {size} > 0:"):
+            self._source.line("parts.append(join(w)); w.clear()")
+            self._source.line(f"parts.extend({data}) if type({data}) is list else parts.append({data})")
+
+    def _array(self, item: Shape, value: str, nullable: bool) -> None:
         source = self._source
         items = source.fresh("a")
-        if isinstance(item, Fixed):
-            self._flush()
-            lists = source.constant("lists", lists_written(item.code, int(self._flexible)))
-            source.line(f"add({lists}[tuple({value})])")
-            return
         source.line(f"{items} = {value}")
-        self._lead(f"len({items})", "i")
+        if isinstance(item, Fixed):
+            self._end_run()
+            null = b"\0" if self._flexible else b"\xff\xff\xff\xff"
+            listed = source.constant("lists", lists_written(item.code, int(self._flexible))) + f"[tuple({items})]"
+            self._pieces.append(f"{null!r} if {items} is None else {listed}" if nullable else listed)
+            return
+        self._lead(f"(-1 if {items} is None else len({items}))" if nullable else f"len({items})", "i")
+        self._flush()
         each = source.fresh("o")
-        with source.block(f"for {each} in {items}:"):
+        with source.block(f"for {each} in {items} or ():" if nullable else f"for {each} in {items}:"):
             self._value(item, each, nullable=False)
             self._flush()
 
@@ -193,43 +199,39 @@ class _Encoder:
             self._run.append(("x", ""))
             return
         present = [differs(field, f"{value}.{field.name}") for field in tagged]
-        run = list(self._run)
+        run, pieces = [*self._run], [*self._pieces]
         with source.block(f"if {' or '.join(present)}:"):
             self._flush()
-            outer, sections = source.fresh("add"), source.fresh("t")
-            source.line(f"{outer} = add; {sections} = []")
+            outer, sections = source.fresh("w"), source.fresh("t")
+            source.line(f"{outer} = w; {sections} = []")
             for field, condition in zip(tagged, present, strict=True):
                 with source.block(f"if {condition}:"):
                     self._tag(field, f"{value}.{field.name}", sections)
-            source.line(f"add = {outer}; add(uvarint(len({sections}))); add(join({sections}))")
-        self._run = [*run, ("x", "")]
+            source.line(f"w = {outer}; w += (uvarint(len({sections})), join({sections}))")
+        self._run, self._pieces = [*run, ("x", "")], pieces
         with source.block("else:"):
             self._flush()
 
     def _tag(self, field: Field, value: str, sections: str) -> None:
         source = self._source
-        pieces, data = source.fresh("s"), source.fresh("b")
-        source.line(f"{pieces} = []; add = {pieces}.append")
+        data = source.fresh("b")
+        source.line("w = []")
         if isinstance(field.shape, type) and field.nullable(self._version):
             self._marked_struct(field.shape, value)
         else:
             self._value(field.shape, value, field.nullable(self._version))
         self._flush()
-        source.line(f"{data} = join({pieces})")
+        source.line(f"{data} = join(w)")
         source.line(f"{sections}.append(uvarint({field.tag}) + uvarint(len({data})) + {data})")
 
     def _marked_struct(self, cls: type, value: str) -> None:
         """In a tag, a struct that may be null has a 0 or a 1 in front; elsewhere it is -1 or 1."""
         with self._source.block(f"if {value} is None:"):
-            self._source.line("add(b'\\0')")
+            self._source.line("w.append(b'\\0')")
         with self._source.block("else:"):
             self._run.append(("b", "1"))
             self._struct(cls, value)
             self._flush()
-
-
-def length_code(shape: Shape) -> str:
-    return "h" if isinstance(shape, Sized) and shape.name == "string" else "i"
 
 
 def differs(field: Field, value: str) -> str:
