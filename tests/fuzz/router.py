@@ -90,7 +90,7 @@ def _dispatch(
     else:
         if isinstance(answer, Waits):
             report.waited += 1
-            waiting.append(answer.pending)
+            waiting.append(answer)
         else:
             report.answered += 1
 

@@ -7,7 +7,7 @@ the same handlers run under the real server and under a simulated clock.
 from __future__ import annotations
 
 from collections.abc import Callable, Coroutine, Generator
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Self, TypeVar
 
 from lowwater.errors import ApiError
 
@@ -27,8 +27,8 @@ class Pending(Generic[T]):
         self._value: T | None = None
         self._error: BaseException | None = None
         # Nearly always there is one; a list for each would be half of what a pending answer costs.
-        self._callback: Callable[[Pending[T]], None] | None = None
-        self._further: list[Callable[[Pending[T]], None]] | None = None
+        self._callback: Callable[[Any], None] | None = None
+        self._further: list[Callable[[Any], None]] | None = None
 
     def resolve(self, value: T) -> None:
         assert not self.done, "settled twice"
@@ -46,7 +46,7 @@ class Pending(Generic[T]):
             raise self._error
         return self._value  # type: ignore[return-value]
 
-    def on_done(self, callback: Callable[[Pending[T]], None]) -> None:
+    def on_done(self, callback: Callable[[Self], None]) -> None:
         if self.done:
             callback(self)
         elif self._callback is None:

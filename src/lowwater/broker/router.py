@@ -123,13 +123,27 @@ class Route:
         return [lead.pack(header_size + sum(map(len, parts)), correlation_id), *parts]
 
 
-class LateReply(Pending[Reply | None]):
+class Waits(Pending[Reply | None]):
+    """A reply that is not there yet. `pipelines`: later requests of its connection are served meanwhile.
+
+    `is_ready` is the connection's: it can be sent. One that failed never is.
+    """
+
+    __slots__ = ("is_ready", "pipelines")
+
+    def __init__(self, *, pipelines: bool) -> None:
+        super().__init__()
+        self.is_ready = False
+        self.pipelines = pipelines
+
+
+class LateReply(Waits):
     """The response of a handler as bytes, when it comes."""
 
     __slots__ = ("_correlation_id", "_request", "_route")
 
     def __init__(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> None:
-        super().__init__()
+        super().__init__(pipelines=route.pipelines)
         self._route = route
         self._request = request
         self._correlation_id = correlation_id
@@ -151,16 +165,6 @@ class LateReply(Pending[Reply | None]):
         except ApiError as error:
             value = refuse(self._route.api, self._request, error, self._route.version)
         return None if value is None else self._route.reply(value, self._correlation_id)
-
-
-class Waits:
-    """A reply that is not there yet."""
-
-    __slots__ = ("pending", "pipelines")
-
-    def __init__(self, pending: Pending[Reply | None], pipelines: bool) -> None:
-        self.pending = pending
-        self.pipelines = pipelines
 
 
 class Router:
@@ -196,7 +200,7 @@ class Router:
             return None
         if not isinstance(response, Pending):
             return route.reply(response, correlation_id)
-        return Waits(LateReply(route, request, response, correlation_id), route.pipelines)
+        return LateReply(route, request, response, correlation_id)
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         api = SERVED_APIS.get(api_key)

@@ -13,7 +13,6 @@ from collections import deque
 from struct import Struct
 from typing import TYPE_CHECKING, cast
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import Peer, Reply, Router, Waits
 from lowwater.errors import WireError
 from lowwater.types import Buffer
@@ -31,27 +30,6 @@ FRAME_BYTES_KEPT = 4 * 1024 * 1024
 PENDING_REPLIES_MAX = 1024
 
 
-class Slot:
-    """The place of a reply in the order of requests."""
-
-    __slots__ = ("_connection", "pending", "ready", "reply")
-
-    def __init__(self, connection: Connection, pending: Pending[Reply | None] | None = None) -> None:
-        self._connection = connection
-        self.pending = pending
-        self.ready = False
-        self.reply: Reply | None = None
-
-    def settle(self, done: Pending[Reply | None]) -> None:
-        try:
-            self.reply = done.result()
-        except Exception as error:
-            self._connection.fail(error)
-            return
-        self.ready = True
-        self._connection.is_ready(self)
-
-
 class Connection(asyncio.BufferedProtocol):
     """Parsing stops while a request is parked, too many replies are pending, or the peer does not read."""
 
@@ -66,10 +44,10 @@ class Connection(asyncio.BufferedProtocol):
         self._frame = bytearray()  # an unfinished frame is received here; reused from frame to frame
         self._have = 0  # of that frame, length prefix included
         self._need = 0  # 0: no unfinished frame
-        self._slots: deque[Slot] = deque()
+        self._replies: deque[Reply | Waits] = deque()  # in the order of requests, from the first that waits on
         self._out: list[Buffer] = []
         self._held_bytes = 0  # of replies that are ready and not yet written
-        self._parked: Slot | None = None
+        self._parked: Waits | None = None
         self._write_paused = False
         self._reading_paused = False
         self._flush_due = False
@@ -92,10 +70,10 @@ class Connection(asyncio.BufferedProtocol):
 
     def connection_lost(self, error: Exception | None) -> None:
         self.transport = None
-        for slot in self._slots:
-            if slot.pending is not None:
-                slot.pending.abandon()
-        self._slots.clear()
+        for reply in self._replies:
+            if isinstance(reply, Waits):
+                reply.abandon()
+        self._replies.clear()
         self._out.clear()
         self._rest = bytearray()
         self._frame = bytearray()
@@ -156,7 +134,7 @@ class Connection(asyncio.BufferedProtocol):
         return (
             self._parked is not None
             or self._write_paused
-            or len(self._slots) >= PENDING_REPLIES_MAX
+            or len(self._replies) >= PENDING_REPLIES_MAX
             or self._held_bytes >= self._held_bytes_max
         )
 
@@ -248,32 +226,30 @@ class Connection(asyncio.BufferedProtocol):
             self._wait_for(answer)
         elif answer is not None:
             self._held_bytes += len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
-            if self._slots:
-                slot = Slot(self)
-                slot.ready, slot.reply = True, answer
-                self._slots.append(slot)
+            if self._replies:
+                self._replies.append(answer)
             else:
                 self._out += answer
         return True
 
     def _wait_for(self, answer: Waits) -> None:
-        slot = Slot(self, answer.pending)
-        self._slots.append(slot)
+        self._replies.append(answer)
         if not answer.pipelines:
-            self._parked = slot
-        answer.pending.on_done(slot.settle)
+            self._parked = answer
+        answer.on_done(self._settled)
 
-    def is_ready(self, slot: Slot) -> None:
-        """Its reply leaves as soon as those before it have left."""
-        reply = slot.reply
+    def _settled(self, answer: Waits) -> None:
+        """A reply leaves as soon as those before it have left; all that become ready in one turn in one write."""
+        try:
+            reply = answer.result()
+        except Exception as error:
+            self.fail(error)
+            return
+        answer.is_ready = True
         if reply is not None:
             self._held_bytes += len(reply[0]) if len(reply) == 1 else sum(map(len, reply))
-        if self._parked is slot:
+        if self._parked is answer:
             self._parked = None
-        self._flush_soon()
-
-    def _flush_soon(self) -> None:
-        """Replies that become ready in one turn leave in one write."""
         if not self._flush_due and self.transport is not None:
             self._flush_due = True
             self._listener.call_soon(self._flush_now)
@@ -284,11 +260,16 @@ class Connection(asyncio.BufferedProtocol):
         self._proceed()
 
     def _flush(self) -> None:
-        slots = self._slots
-        while slots and slots[0].ready:
-            reply = slots.popleft().reply
-            if reply is not None:
+        replies = self._replies
+        while replies:
+            reply = replies[0]
+            if isinstance(reply, Waits):
+                if not reply.is_ready:
+                    break
+                self._out += reply.result() or ()
+            else:
                 self._out += reply
+            replies.popleft()
         out = self._out
         if not out or self.transport is None:
             return

@@ -154,7 +154,7 @@ class Asked:
 
     def take(self, answer: Reply | Waits | None) -> None:
         if isinstance(answer, Waits):
-            self._outcome = answer.pending
+            self._outcome = answer
         else:
             self._reply = answer
 

@@ -117,9 +117,9 @@ class BrokerInMemory:
         frame = memoryview(bytearray(header + encoder(type(request), version)(request)))
         reply = self.router.dispatch(frame, Peer("127.0.0.1", "PLAINTEXT"))
         if isinstance(reply, Waits):
-            if not reply.pending.done:
-                return reply.pending
-            reply = reply.pending.result()
+            if not reply.done:
+                return reply
+            reply = reply.result()
         return self.decode(reply, api.key, version)
 
     def ask(self, request: Any, version: int | None = None) -> Any:

@@ -5,7 +5,6 @@ import struct
 
 import pytest
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import Waits
 from lowwater.errors import WireError
 from lowwater.server.connection import PENDING_REPLIES_MAX, Connection
@@ -84,8 +83,8 @@ class EchoRouter:
         if text.startswith(b"N"):
             return None
         if text[:1] in (b"P", b"D"):
-            pending = self.waiting[text] = Pending()
-            return Waits(pending, pipelines=text.startswith(b"D"))
+            self.waiting[text] = Waits(pipelines=text.startswith(b"D"))
+            return self.waiting[text]
         return [text]
 
 
