@@ -21,6 +21,7 @@ _LOG = struct.Struct(">qqqqqIIIB")
 _SEGMENT = struct.Struct(">qqqqqqqqBq")
 _EPOCH = struct.Struct(">iq")
 _NO_SUM = -1
+_SEALED, _HAS_ABORTS = 1, 2
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,13 +38,15 @@ class SegmentEntry:
 
     def encode(self) -> bytes:
         whole_sum = _NO_SUM if self.whole_sum is None else self.whole_sum
-        return _SEGMENT.pack(self.base_offset, self.created_ms, *self.facts, self.is_sealed, whole_sum)
+        flags = _SEALED * self.is_sealed | _HAS_ABORTS * self.facts.has_aborts
+        return _SEGMENT.pack(self.base_offset, self.created_ms, *self.facts[:6], flags, whole_sum)
 
     @classmethod
     def decode(cls, fields: tuple[int, ...]) -> SegmentEntry:
-        base_offset, created_ms, *facts, is_sealed, whole_sum = fields
+        base_offset, created_ms, *numbers, flags, whole_sum = fields
+        facts = SegmentFacts._make((*numbers, bool(flags & _HAS_ABORTS)))
         known_sum = None if whole_sum == _NO_SUM else whole_sum
-        return cls(base_offset, created_ms, SegmentFacts(*facts), bool(is_sealed), known_sum)
+        return cls(base_offset, created_ms, facts, bool(flags & _SEALED), known_sum)
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,6 +6,8 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from lowwater.log.aborted import AbortedTransaction
+from lowwater.log.outcomes import Outcomes
 from lowwater.types import Buffer
 from lowwater.wire.record_scan import ScannedRecord, scan
 from lowwater.wire.records import (
@@ -28,22 +30,37 @@ class Rules:
     # Last offsets of batches that live producers may still repeat, and of the last batch when nothing follows it:
     # such a batch stays, without records if need be.
     keep_batches: frozenset[int]
+    # (producer id, epoch) of live producers of which nothing but markers is known: those stay.
+    keep_markers: frozenset[tuple[int, int]] = frozenset()
 
 
 class Cleaner:
-    """Decides record by record, from the last offset of each key below `known_until`."""
+    """Decides record by record, from the last offset of each key below `known_until`. Batches come in their order."""
 
-    def __init__(self, rules: Rules, latest: dict[bytes, int], known_until: int) -> None:
+    def __init__(self, rules: Rules, latest: dict[bytes, int], known_until: int, outcomes: Outcomes) -> None:
         self._rules = rules
         self._latest = latest
         self._known_until = known_until
+        self._outcomes = outcomes
+        # Aborted transactions of which a marker and, before this compaction, batches were left.
+        self._aborted: list[AbortedTransaction] = []
+
+    def take_aborted(self) -> list[AbortedTransaction]:
+        """Those since the last call: the transaction index of the segment just cleaned."""
+        taken, self._aborted = self._aborted, []
+        return taken
 
     def clean(self, batch: memoryview, header: BatchHeader) -> Buffer | None:
         """The batch as it stays: the same bytes, fewer records, no records, or None. Offsets never change."""
-        if header.is_control or header.base_offset >= self._known_until:
+        if header.is_control:
+            return self._clean_marker(batch, header)
+        self._outcomes.pass_batch(header)
+        if header.base_offset >= self._known_until:
             return batch
         if not header.record_count:
             return batch if header.last_offset in self._rules.keep_batches else None
+        if self._outcomes.is_aborted(header):
+            return _emptied(header) if header.last_offset in self._rules.keep_batches else None
         data, records = scan(batch, header)
         kept = [record for record in records if self._stays(record, header)]
         if not kept:
@@ -53,6 +70,22 @@ class Cleaner:
         if len(kept) == len(records):
             return batch
         return _reduced(header, data, kept)
+
+    def _clean_marker(self, batch: memoryview, header: BatchHeader) -> Buffer | None:
+        """A marker stays until the batches of its transaction are gone, and then as long as a tombstone does."""
+        if self._outcomes.pass_marker(header):
+            aborted = self._outcomes.aborted_at(header)
+            if aborted is not None:
+                self._aborted.append(aborted)
+            return batch
+        if header.base_offset >= self._known_until or header.last_offset in self._rules.keep_batches:
+            return batch
+        if not header.record_count:
+            return None  # Kafka empties markers that it keeps for their producers
+        if header.delete_horizon_ms is None:
+            return self._with_horizon(batch, header, {0})
+        is_live = (header.producer_id, header.producer_epoch) in self._rules.keep_markers
+        return batch if is_live or self._rules.now_ms < header.delete_horizon_ms else None
 
     def _stays(self, record: ScannedRecord, header: BatchHeader) -> bool:
         offset = header.base_offset + record.offset_delta

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from crc32c import crc32c
 
 from lowwater.errors import StorageError, WireError
+from lowwater.log.aborted import AbortedTransaction
 from lowwater.log.atomic_file import is_disk_full, sync_path
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.cleaning import Cleaner, Rules, key_of
 from lowwater.log.compaction_swap import Group, Manifest, clear_manifest, output_stem, undo, write_manifest
+from lowwater.log.outcomes import Outcomes
 from lowwater.log.segment import RELATIVE_MAX, segment_path
 from lowwater.log.segment_writer import SegmentWriter
 from lowwater.log.sidecar import SegmentFacts
@@ -48,6 +50,7 @@ class CompactionPlan:
     segment_bytes: int
     index_interval_bytes: int
     marks_path: str  # where it stands that this log is compacted
+    aborted: tuple[AbortedTransaction, ...] = ()
     keys_max: int = KEYS_MAX
 
 
@@ -74,7 +77,7 @@ def execute(plan: CompactionPlan) -> CompactionResult:
     try:
         clear_manifest(plan.disk, plan.directory)
         latest, clean_until = _latest_offsets(plan)
-        cleaner = Cleaner(plan.rules, latest, clean_until)
+        cleaner = Cleaner(plan.rules, latest, clean_until, Outcomes(plan.aborted))
         sources = [one for one in plan.segments if one.base_offset < clean_until]
         compacted = tuple(_compact(plan, cleaner, group) for group in _groups(plan, sources))
         groups = tuple(Group(one.sources, one.base_offset, one.facts is not None) for one in compacted)
@@ -97,6 +100,7 @@ def _may_pass(error: Exception) -> bool:
 def _latest_offsets(plan: CompactionPlan) -> tuple[dict[bytes, int], int]:
     """The last offset of each key from `dirty_from` on, and how far that knowledge reaches: memory is bounded."""
     latest: dict[bytes, int] = {}
+    outcomes = Outcomes(plan.aborted)
     reached = plan.dirty_from
     for segment in plan.segments:
         if segment.next_offset <= plan.dirty_from:
@@ -104,7 +108,8 @@ def _latest_offsets(plan: CompactionPlan) -> tuple[dict[bytes, int], int]:
         for batch, header in _batches(plan, segment):
             if header.next_offset <= plan.dirty_from:
                 continue
-            if not header.is_control:
+            # What was aborted takes no one's place.
+            if not header.is_control and not outcomes.is_aborted(header):
                 _, records = scan(batch, header)
                 if latest and len(latest) + len(records) > plan.keys_max:
                     return latest, reached
@@ -141,7 +146,7 @@ def _compact(plan: CompactionPlan, cleaner: Cleaner, group: list[PlannedSegment]
                 cleaned = cleaner.clean(batch, header)
                 if cleaned is not None:
                     writer.append(cleaned)
-        facts = writer.finish(group[-1].modified_ms)
+        facts = writer.finish(group[-1].modified_ms, cleaner.take_aborted())
     finally:
         writer.close()
     return CompactedSegment(sources, base_offset, facts)

@@ -29,10 +29,11 @@ def plan(log: PartitionLog, disk: Disk, name: str, marks_path: str, now_ms: int)
         name,
         tuple(PlannedSegment(one.base_offset, one.size, one.next_offset, one.modified_ms) for one in segments),
         dirty_from,
-        Rules(now_ms, log.config.delete_retention_ms, _batches_to_keep(log)),
+        Rules(now_ms, log.config.delete_retention_ms, _batches_to_keep(log), _markers_to_keep(log)),
         log.config.segment_bytes,
         log.config.index_interval_bytes,
         marks_path,
+        tuple(log.aborted(segments[0].base_offset, segments[-1].next_offset)),
     )
 
 
@@ -42,7 +43,9 @@ def _cleanable(log: PartitionLog, now_ms: int) -> list[Segment]:
     for segment in log.segments:
         # Without a lag, timestamps do not matter: those ahead of our clock must not put compaction off.
         is_recent = lag_ms > 0 and now_ms - segment.max_timestamp < lag_ms
-        if not segment.is_sealed or segment.next_offset > log.flushed_end or is_recent:
+        # Beyond the last stable offset nobody knows yet what counts.
+        is_undecided = segment.next_offset > log.last_stable
+        if not segment.is_sealed or segment.next_offset > log.flushed_end or is_recent or is_undecided:
             break
         found.append(segment)
     return found
@@ -57,3 +60,8 @@ def _batches_to_keep(log: PartitionLog) -> frozenset[int]:
     """What live producers may repeat, and the last batch of all: the log end follows from it."""
     remembered = {sent.last_offset for _, producer in log.producers() for sent in producer.sent}
     return frozenset({*remembered, log.log_end - 1})
+
+
+def _markers_to_keep(log: PartitionLog) -> frozenset[tuple[int, int]]:
+    """Of producers whose epoch is known by nothing else."""
+    return frozenset((producer_id, one.epoch) for producer_id, one in log.producers() if not one.sent)

@@ -11,8 +11,7 @@ import struct
 from dataclasses import dataclass
 
 from lowwater.log.atomic_file import read_sealed, replace_file, sealed
-from lowwater.log.segment import LOG_SUFFIX, SEGMENT_SUFFIXES, segment_path
-from lowwater.log.sidecar import SIDECAR_SUFFIXES
+from lowwater.log.segment import SEGMENT_SUFFIXES, segment_path
 from lowwater.ports import Disk
 
 MANIFEST = "compaction"
@@ -77,7 +76,7 @@ def swap(disk: Disk, directory: str, manifest: Manifest) -> None:
     for group in manifest.groups:
         if group.has_output:
             stem = output_stem(directory, group.base_offset, manifest.name)
-            for suffix in (LOG_SUFFIX, *SIDECAR_SUFFIXES):
+            for suffix in SEGMENT_SUFFIXES:
                 with contextlib.suppress(FileNotFoundError):
                     disk.rename(stem + suffix, segment_path(directory, group.base_offset, suffix))
         for base_offset in group.sources:

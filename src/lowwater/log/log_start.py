@@ -12,15 +12,8 @@ from typing import TYPE_CHECKING
 
 from lowwater.errors import StorageError
 from lowwater.log.atomic_file import replace_file
-from lowwater.log.producers import Producers
-from lowwater.log.snapshots import (
-    encode_snapshot,
-    newest_snapshot,
-    read_snapshot,
-    replay,
-    snapshot_offsets,
-    snapshot_path,
-)
+from lowwater.log.replay import state_before
+from lowwater.log.snapshots import encode_snapshot, snapshot_offsets, snapshot_path
 from lowwater.ports import Disk
 
 if TYPE_CHECKING:
@@ -68,16 +61,6 @@ def begin(log: PartitionLog, disk: Disk, offset: int) -> LogStart:
     start = log.log_end
     if remaining:
         start = remaining[0].base_offset
-        producers = _state_before(log, disk, start)
+        seen_ms = max(producer.seen_ms for _, producer in producers.items())
+        producers = state_before(disk, log.directory, segments, start, seen_ms)
     return LogStart(disk, log.directory, offset, (start, encode_snapshot(producers)))
-
-
-def _state_before(log: PartitionLog, disk: Disk, start: int) -> Producers:
-    """Each segment begins with a snapshot. One that is lost is made from an older one and the batches since."""
-    found = read_snapshot(disk, log.directory, start)
-    if found is not None:
-        return found
-    begin, producers = newest_snapshot(disk, log.directory, start)
-    seen_ms = max((producer.seen_ms for _, producer in log.producer_state.items()), default=0)
-    replay(producers, log.segments, begin, start, seen_ms)
-    return producers

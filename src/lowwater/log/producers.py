@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
+from operator import itemgetter
 from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode
@@ -163,6 +164,19 @@ class Producers:
             return None
         last_stable = self.first_open if self._open else offset + 1
         return AbortedTransaction(header.producer_id, first_offset, offset, last_stable)
+
+    def lose_end(self, producer_id: int) -> None:
+        """A marker cannot be read: nobody knows how that transaction ended, so it holds up readers for good.
+
+        It is kept under a name of its own, by which an administrator can still abort it.
+        """
+        first_offset = self._open.pop(producer_id, NO_TRANSACTION)
+        if first_offset < 0:
+            return
+        self._by_id[producer_id].txn_start_offset = NO_TRANSACTION
+        lost = self._by_id[-first_offset - 2] = Producer(0)
+        lost.txn_start_offset = first_offset
+        self._open = dict(sorted([*self._open.items(), (-first_offset - 2, first_offset)], key=itemgetter(1)))
 
     def _seen(self, header: BatchHeader, timestamp: int, now_ms: int) -> Producer:
         producer = self._by_id.pop(header.producer_id, None)

@@ -15,6 +15,7 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
+from lowwater.errors import WireError
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.checkpoint import LogEntry
 from lowwater.log.compaction_swap import complete_or_undo
@@ -22,9 +23,10 @@ from lowwater.log.epochs import LeaderEpochs
 from lowwater.log.marks import LogKey
 from lowwater.log.producers import Producers
 from lowwater.log.quarantine import Quarantine, has_batches
+from lowwater.log.replay import find_aborted, marker_in, replay
 from lowwater.log.segment import ALLOCATE_FROM, LOG_SUFFIX, SEGMENT_SUFFIXES, Segment, segment_path
 from lowwater.log.sidecar import durable_facts
-from lowwater.log.snapshots import read_snapshot, replay, snapshot_offsets, snapshot_path
+from lowwater.log.snapshots import read_snapshot, snapshot_offsets, snapshot_path
 from lowwater.log.state import LogState, Shared
 from lowwater.types import TopicPartition
 from lowwater.wire.records import CRC_START, BatchHeader
@@ -96,6 +98,9 @@ class Recovery:
         if self._shared.doubt.found:
             self._write_again()
         self._state.producers = self._producers(snapshot_offsets(names))
+        for segment in self._state.unsynced:
+            if segment.has_aborts:
+                find_aborted(self._disk, self._directory, self._state.segments, segment)
         if self._names_changed:
             self._disk.sync_dir(self._directory)
         return self._state
@@ -154,6 +159,8 @@ class Recovery:
                 prefix = bytes(view[position : position + CRC_START])
                 segment.note(prefix, header.last_offset, header.max_timestamp, header.size, self._situation.interval)
                 self._epochs.note(header.leader_epoch, header.base_offset)
+                if header.is_control and _is_abort(view[position : position + header.size], header):
+                    segment.has_aborts = True
                 self._last_epoch, self._end = header.leader_epoch, header.next_offset
         except DamagedBatchError as error:
             return Damage(error.position, error.why, has_batches(view, error.position, size))
@@ -282,6 +289,13 @@ class Recovery:
                 producers, start = found, offset
         replay(producers, self._state.segments, start, log_end, self._situation.now_ms)
         return producers
+
+
+def _is_abort(batch: memoryview, header: BatchHeader) -> bool:
+    with contextlib.suppress(WireError):
+        marker = marker_in(batch, header)
+        return marker is not None and not marker.commit
+    return False
 
 
 def _is_log(name: str) -> bool:

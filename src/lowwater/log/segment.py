@@ -6,7 +6,7 @@ import contextlib
 from typing import NamedTuple
 
 from lowwater.errors import StorageError
-from lowwater.log.aborted import AbortedTransaction
+from lowwater.log.aborted import TXN_INDEX_SUFFIX, AbortedTransactions
 from lowwater.log.batches import (
     SPAN_SIZE,
     DamagedBatchError,
@@ -26,7 +26,7 @@ from lowwater.types import Buffer
 from lowwater.wire.records import CRC_START
 
 LOG_SUFFIX = ".log"
-SEGMENT_SUFFIXES = (LOG_SUFFIX, *SIDECAR_SUFFIXES, ".txnindex")
+SEGMENT_SUFFIXES = (LOG_SUFFIX, *SIDECAR_SUFFIXES, TXN_INDEX_SUFFIX)  # the log first
 INDEX_INTERVAL = 4096
 SMALL_READ = 64 * 1024
 BRING_IN_STEP = 1024 * 1024
@@ -49,6 +49,7 @@ class Segment(Tally):
         "_handle",
         "_hot_from",
         "_is_index_saved",
+        "_taken",
         "_whole_sum",
         "aborted",
         "created_ms",
@@ -64,7 +65,9 @@ class Segment(Tally):
         self._hot_from = 0
         self._is_index_saved = False
         self._whole_sum: int | None = None
-        self.aborted: list[AbortedTransaction] = []
+        # Those that ended here; None while they are only in the file that was written for `_taken`.
+        self.aborted: AbortedTransactions | None = AbortedTransactions()
+        self._taken: SegmentFacts | None = None
         self.directory = directory
         self.is_sealed = False
         self.created_ms = created_ms
@@ -141,6 +144,8 @@ class Segment(Tally):
         return self._index.chain if self._index.is_empty else None
 
     def take(self, facts: SegmentFacts, whole_sum: int | None = None) -> None:
+        if facts.has_aborts and not self.has_aborts:
+            self.aborted, self._taken = None, facts
         super().take(facts)
         self._whole_sum = whole_sum
         self._hot_from = self.size
@@ -279,6 +284,7 @@ class Segment(Tally):
         # First of all, since it may fail: a failed write is cut back to `size`, which must not be forgotten then.
         view = self.handle.mapped(before.size) if before.size else memoryview(b"")
         self.start_over()
+        self.has_aborts = before.has_aborts
         try:
             for position, header in headers(view, 0, before.size):
                 prefix = view[position : position + CRC_START]
@@ -293,6 +299,23 @@ class Segment(Tally):
             return
         write_sidecar(self._files.disk, self._stem, self.base_offset, self.facts, self._index, is_durable=False)
         self._is_index_saved = True
+
+    def read_aborted(self) -> AbortedTransactions | None:
+        """What the file says of transactions aborted here; None when there is none that fits."""
+        if self._taken is None:
+            return None
+        return AbortedTransactions.read(self._files.disk, self._stem, self._taken)
+
+    def take_aborted(self, aborted: AbortedTransactions) -> None:
+        """They were found in the batches."""
+        self.aborted, self._taken = aborted, None
+
+    def save_aborted(self) -> None:
+        """Leave them on disk for the next start, unless they are there."""
+        if not self.has_aborts or self.aborted is None or (self._taken is not None and self._taken == self.facts):
+            return
+        self.aborted.write(self._files.disk, self._stem, self.facts)
+        self._taken = self.facts
 
     def close(self) -> None:
         """Close the file and drop the index; both come back on use."""

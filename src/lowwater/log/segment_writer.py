@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from lowwater.errors import StorageError
+from lowwater.log.aborted import AbortedTransaction, AbortedTransactions
 from lowwater.log.sidecar import SegmentFacts, write_sidecar
 from lowwater.log.tally import Tally
 from lowwater.ports import Disk
@@ -34,7 +35,7 @@ class SegmentWriter:
         if len(self._buffer) >= BUFFER_SIZE:
             self._write()
 
-    def finish(self, modified_ms: int) -> SegmentFacts | None:
+    def finish(self, modified_ms: int, aborted: list[AbortedTransaction]) -> SegmentFacts | None:
         """Durable on return, names apart; None when no batch came, and then no file stays."""
         self._write()
         if not self._tally.size:
@@ -42,10 +43,13 @@ class SegmentWriter:
             return None
         self._file.sync()
         self._tally.modified_ms = modified_ms
+        self._tally.has_aborts = bool(aborted)
         facts = self._tally.facts
         write_sidecar(
             self._disk, self._stem, self._tally.base_offset, facts, self._tally.index, is_durable=True, sync=True
         )
+        if aborted:
+            AbortedTransactions(aborted).write(self._disk, self._stem, facts, sync=True)
         return facts
 
     def close(self) -> None:

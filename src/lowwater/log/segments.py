@@ -8,11 +8,12 @@ from bisect import bisect_right
 from operator import attrgetter
 
 from lowwater.errors import StorageError
-from lowwater.log.aborted import AbortedTransaction, overlapping
+from lowwater.log.aborted import AbortedTransaction, AbortedTransactions
 from lowwater.log.compaction import CompactionResult
 from lowwater.log.compaction_swap import swap
 from lowwater.log.config import LogConfig
 from lowwater.log.flush import FlushTicket, Unflushed
+from lowwater.log.replay import find_aborted
 from lowwater.log.segment import Segment
 from lowwater.log.sidecar import SegmentFacts
 from lowwater.log.state import Shared
@@ -64,9 +65,18 @@ class Segments:
         found: list[AbortedTransaction] = []
         place = max(bisect_right(self.all, start, key=_BASE_OFFSET) - 1, 0)
         for segment in self.all[place:]:
-            if segment.aborted and overlapping(segment.aborted, start, end, found):
+            if segment.has_aborts and self._aborted_in(segment).overlapping(start, end, found):
                 break
         return found
+
+    def _aborted_in(self, segment: Segment) -> AbortedTransactions:
+        if segment.aborted is None:
+            segment.aborted = segment.read_aborted()
+        if segment.aborted is None:
+            logger.warning("the transaction index of %s is made anew", segment.path)
+            find_aborted(self._shared.disk, self.directory, self.all, segment)
+        assert segment.aborted is not None
+        return segment.aborted
 
     # -- writing
 
@@ -87,6 +97,18 @@ class Segments:
         segment.append(batch, last_offset, max_timestamp, now_ms, config.index_interval_bytes)
         self._unflushed.note(segment)
         return is_first
+
+    def ready_to_abort(self) -> None:
+        """Load what is needed to note a transaction that the next batch aborts."""
+        if self.all and self.all[-1].has_aborts:
+            self._aborted_in(self.all[-1])
+
+    def note_aborted(self, aborted: AbortedTransaction) -> None:
+        """The batch that was just written ended that transaction."""
+        segment = self.all[-1]
+        assert segment.aborted is not None, "ready_to_abort comes before the write"
+        segment.aborted.add(aborted)
+        segment.has_aborts = True
 
     def undo_write(self) -> None:
         """Remove what a failed write left."""
@@ -122,7 +144,7 @@ class Segments:
         segment.is_sealed = True
         try:
             segment.release_reserve()
-            segment.save_index()
+            self._save_indexes(segment)
         except (OSError, StorageError) as error:
             logger.warning("the index of %s was not saved, it will be rebuilt: %s", segment.path, error)
 
@@ -170,7 +192,13 @@ class Segments:
         for segment in self.all:
             with contextlib.suppress(OSError, StorageError):
                 segment.release_reserve()
-                segment.save_index()
+                self._save_indexes(segment)
+
+    def _save_indexes(self, segment: Segment) -> None:
+        segment.save_index()
+        if segment.has_aborts:
+            self._aborted_in(segment)
+            segment.save_aborted()
 
     def close(self) -> None:
         for segment in self.all:

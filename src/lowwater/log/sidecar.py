@@ -20,6 +20,7 @@ SUMS_KIND = b"LWS1"
 INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUMS_SUFFIX = ".index", ".timeindex", ".sums"
 SIDECAR_SUFFIXES = (INDEX_SUFFIX, TIME_INDEX_SUFFIX, SUMS_SUFFIX)
 _SUMS = struct.Struct(">qqqqqqBIIIII")
+_DURABLE, _HAS_ABORTS = 1, 2
 
 
 class SegmentFacts(NamedTuple):
@@ -31,6 +32,7 @@ class SegmentFacts(NamedTuple):
     max_timestamp_offset: int
     first_timestamp: int
     modified_ms: int
+    has_aborts: bool = False  # whether a transaction was aborted in it
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,8 @@ def write_sidecar(
     time_file = index.time_file(facts.max_timestamp, facts.max_timestamp_offset - base_offset)
     interval_sums = index.entries.sums
     counts = (crc32c(offset_file), crc32c(time_file), index.chain, index.unindexed_bytes, len(interval_sums))
-    sums = _SUMS.pack(*facts, is_durable, *counts) + interval_sums.tobytes()
+    flags = _DURABLE * is_durable | _HAS_ABORTS * facts.has_aborts
+    sums = _SUMS.pack(*facts[:6], flags, *counts) + interval_sums.tobytes()
     for suffix, content in zip(SIDECAR_SUFFIXES, (offset_file, time_file, sealed(SUMS_KIND, sums)), strict=True):
         _write(disk, stem + suffix, content, sync=sync)
 
@@ -65,7 +68,7 @@ def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
     sums = read_sealed(disk, stem + SUMS_SUFFIX, SUMS_KIND)
     if sums is None or len(sums) < _SUMS.size:
         return None
-    *facts, is_durable, offset_crc, time_crc, chain, unindexed_bytes, count = _SUMS.unpack_from(sums)
+    *_, offset_crc, time_crc, chain, unindexed_bytes, count = _SUMS.unpack_from(sums)
     try:
         offset_file, time_file = disk.read(stem + INDEX_SUFFIX), disk.read(stem + TIME_INDEX_SUFFIX)
     except OSError:
@@ -76,7 +79,7 @@ def read_sidecar(disk: Disk, stem: str) -> Sidecar | None:
     index.chain = chain
     index.unindexed_bytes = unindexed_bytes
     index.doubt_everything()
-    return Sidecar(SegmentFacts(*facts), bool(is_durable), index)
+    return Sidecar(*_facts_in(sums), index)
 
 
 def durable_facts(disk: Disk, stem: str) -> SegmentFacts | None:
@@ -84,8 +87,13 @@ def durable_facts(disk: Disk, stem: str) -> SegmentFacts | None:
     sums = read_sealed(disk, stem + SUMS_SUFFIX, SUMS_KIND)
     if sums is None or len(sums) < _SUMS.size:
         return None
-    *facts, is_durable, _, _, _, _, _ = _SUMS.unpack_from(sums)
-    return SegmentFacts(*facts) if is_durable else None
+    facts, is_durable = _facts_in(sums)
+    return facts if is_durable else None
+
+
+def _facts_in(sums: bytes) -> tuple[SegmentFacts, bool]:
+    *facts, flags, _, _, _, _, _ = _SUMS.unpack_from(sums)
+    return SegmentFacts._make((*facts, bool(flags & _HAS_ABORTS))), bool(flags & _DURABLE)
 
 
 def _write(disk: Disk, path: str, content: bytes, *, sync: bool) -> None:

@@ -5,15 +5,9 @@ Each segment begins with one, so that the state can be rebuilt although older se
 
 from __future__ import annotations
 
-import contextlib
-
 from lowwater.log.atomic_file import read_sealed, replace_file, sealed
-from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.producers import Producers
-from lowwater.log.segment import Segment
 from lowwater.ports import Disk
-from lowwater.wire.control import read_end_marker
-from lowwater.wire.records import BatchHeader
 
 SNAPSHOT_SUFFIX = ".snapshot"
 SNAPSHOT_KIND = b"LWP1"
@@ -48,24 +42,3 @@ def newest_snapshot(disk: Disk, directory: str, upto: int) -> tuple[int, Produce
         if offset <= upto and (found := read_snapshot(disk, directory, offset)) is not None:
             return offset, found
     return 0, Producers()
-
-
-def replay(producers: Producers, segments: list[Segment], start: int, end: int, now_ms: int) -> None:
-    """Add the batches in [start, end). Damage ends it: what cannot be read cannot be repeated either."""
-    for segment in segments:
-        if segment.next_offset <= start or segment.base_offset >= end or not segment.size:
-            continue
-        view = segment.handle.mapped(segment.size)
-        begin = segment.index.position_before(start - segment.base_offset) if start > segment.base_offset else 0
-        with contextlib.suppress(DamagedBatchError):
-            for position, header in headers(view, begin, segment.size):
-                if header.producer_id >= 0 and start <= header.base_offset < end:
-                    _note(producers, view[position : position + header.size], header, now_ms)
-
-
-def _note(producers: Producers, batch: memoryview, header: BatchHeader, now_ms: int) -> None:
-    if not header.is_control:
-        append_time = header.has_log_append_time
-        producers.note(header, header.base_offset, header.max_timestamp, now_ms, log_append_time=append_time)
-    elif (marker := read_end_marker(batch, header)) is not None:
-        producers.end(header, marker, header.base_offset, header.max_timestamp, now_ms)

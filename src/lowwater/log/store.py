@@ -33,6 +33,7 @@ from lowwater.log.producers import Producers
 from lowwater.log.recovery import Recovery, Situation
 from lowwater.log.segment import Segment, ShortFileError
 from lowwater.log.state import LogState, Shared
+from lowwater.log.stored_log import StoredLog
 from lowwater.ports import Disk, Ids, Lock
 from lowwater.types import TopicPartition
 
@@ -124,7 +125,7 @@ class LogStore:
             self._directories[name] = frozenset(self._disk.listdir(directory))
         return str(partition) in self._directories[name]
 
-    def _load(self, log: PartitionLog, entry: LogEntry) -> LogState:
+    def _load(self, log: StoredLog, entry: LogEntry) -> LogState:
         """After a clean stop the checkpoint is the truth, unless the files say otherwise."""
         segments = [_segment(self._shared.files, log.directory, one) for one in entry.segments]
         if not all(_is_untouched(segment) for segment in segments[-1:]):
@@ -141,7 +142,7 @@ class LogStore:
             producers=Producers.decode(entry.producers or b""),
         )
 
-    def _recover(self, log: PartitionLog, entry: LogEntry) -> LogState:
+    def _recover(self, log: StoredLog, entry: LogEntry) -> LogState:
         situation = Situation(
             key=log.key,
             topic_partition=log.topic_partition,

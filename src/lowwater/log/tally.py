@@ -14,6 +14,7 @@ class Tally:
         "_index",
         "base_offset",
         "first_timestamp",
+        "has_aborts",
         "max_timestamp",
         "max_timestamp_offset",
         "modified_ms",
@@ -34,6 +35,7 @@ class Tally:
         self.next_offset = self.base_offset
         self.max_timestamp = self.first_timestamp = -1
         self.max_timestamp_offset = self.base_offset
+        self.has_aborts = False
 
     @property
     def index(self) -> SegmentIndex:
@@ -65,10 +67,11 @@ class Tally:
             self.max_timestamp_offset,
             self.first_timestamp,
             self.modified_ms,
+            self.has_aborts,
         )
 
     def take(self, facts: SegmentFacts) -> None:
         """Believe what was known of this segment before; the index is found when it is needed."""
         self.size, self.next_offset, self.max_timestamp, self.max_timestamp_offset = facts[:4]
-        self.first_timestamp, self.modified_ms = facts[4:]
+        self.first_timestamp, self.modified_ms, self.has_aborts = facts[4:]
         self._index = None

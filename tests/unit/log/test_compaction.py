@@ -226,7 +226,7 @@ def test_an_emptied_batch_of_a_forgotten_producer_goes() -> None:
     put(home, (b"a", b"2"))
     fill(home)
     home.now_ms += HOUR_MS
-    home.log().apply_retention(home.now_ms)
+    home.log().expire_producers(home.now_ms)
     compact(home)
     assert BatchHeader.parse(read_batches(home.log())[0]).base_offset == 1
 

@@ -152,9 +152,9 @@ def test_snapshots_go_with_their_segments() -> None:
 def test_a_producer_is_forgotten_after_its_time_and_not_before() -> None:
     home = Home()
     send(home, 5)
-    home.log().apply_retention(NOW + DAY_MS - 1)
+    home.log().expire_producers(NOW + DAY_MS - 1)
     assert send(home, 5).duplicate
-    home.log().apply_retention(NOW + DAY_MS)
+    home.log().expire_producers(NOW + DAY_MS)
     assert not send(home, 77).duplicate
 
 
