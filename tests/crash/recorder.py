@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import replace
 
 from tests.crash.values import name_of
 
@@ -21,23 +22,34 @@ class Recorder:
         self._sends: list[Send] = []
         self._polls: list[Poll] = []
 
-    def sending(self, producer: str, partition: TopicPartition, name: bytes, *, idempotent: bool) -> int:
+    def sending(
+        self,
+        producer: str,
+        partition: TopicPartition,
+        name: bytes,
+        *,
+        idempotent: bool,
+        transaction: str | None = None,
+    ) -> int:
         """Note a send that has begun; the ticket is for `ended`. Until then its outcome is unknown."""
         with self.progress:
-            self._sends.append(Send(producer, partition, name, Outcome.UNKNOWN, None, idempotent))
+            self._sends.append(Send(producer, partition, name, Outcome.UNKNOWN, None, idempotent, transaction))
             return len(self._sends) - 1
 
     def ended(self, ticket: int, offset: int | None, error: str | None = None) -> None:
         with self.progress:
             send = self._sends[ticket]
             if offset is not None:
-                self._sends[ticket] = Send(
-                    send.producer, send.partition, send.value, Outcome.OK, offset, send.idempotent
-                )
+                self._sends[ticket] = replace(send, outcome=Outcome.OK, offset=offset)
                 self.acks += 1
             else:
                 self.errors.append(f"{send.producer}: {error}")
             self.progress.notify_all()
+
+    def aborted(self, ticket: int) -> None:
+        """Its transaction will never be committed: nobody may read it."""
+        with self.progress:
+            self._sends[ticket] = replace(self._sends[ticket], outcome=Outcome.FAILED)
 
     def polled(
         self, consumer: str, partition: TopicPartition, records: list[tuple[int, bytes]], sought: int | None = None

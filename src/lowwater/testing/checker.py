@@ -28,6 +28,7 @@ class AnomalyKind(Enum):
     UNSEEN = "unseen"
     DUPLICATE = "duplicate"
     ABORTED_READ = "aborted-read"
+    TORN_TRANSACTION = "torn-transaction"
     NONMONOTONIC_SEND = "nonmonotonic-send"
     POLL_SKIP = "poll-skip"
     NONMONOTONIC_POLL = "nonmonotonic-poll"
@@ -46,7 +47,8 @@ class Anomaly:
 
 @dataclass(frozen=True, slots=True)
 class Send:
-    """One value handed to a producer. `idempotent`: its retries may not double it."""
+    """One value handed to a producer. `idempotent`: its retries may not double it. Sends of one `transaction` are seen
+    all or none, and only if it committed: their outcome is that of the transaction."""
 
     producer: str
     partition: TopicPartition
@@ -54,6 +56,7 @@ class Send:
     outcome: Outcome
     offset: int | None = None
     idempotent: bool = True
+    transaction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ def check(history: History) -> list[Anomaly]:
         *_missing(history, seen),
         *_duplicates(history, seen),
         *_aborted_reads(history, seen),
+        *_torn_transactions(history, seen),
         *_nonmonotonic_sends(history),
         *_polls(history, seen),
     ]
@@ -173,10 +177,35 @@ def _duplicates(history: History, seen: _Seen) -> Iterator[Anomaly]:
 
 def _aborted_reads(history: History, seen: _Seen) -> Iterator[Anomaly]:
     for send in history.sends:
-        offsets = seen.offsets.get((send.partition, send.value))
+        offsets = seen.offsets.get((send.partition, send.value), set())
         if send.outcome is Outcome.FAILED and offsets:
             detail = f"{_short(send.value)} had failed for {send.producer}"
             yield Anomaly(AnomalyKind.ABORTED_READ, send.partition, min(offsets), detail)
+        elif gone := _gone_again(history, seen, send, offsets):
+            detail = f"{_short(send.value)} of {send.transaction} was read and is gone"
+            yield Anomaly(AnomalyKind.ABORTED_READ, send.partition, min(gone), detail)
+
+
+def _gone_again(history: History, seen: _Seen, send: Send, offsets: set[int]) -> set[int]:
+    """Where a transaction's value was read that the last phase did not find there: it was never committed."""
+    final = history.final.get(send.partition)
+    if send.transaction is None or final is None:
+        return set()
+    standing = seen.standing[send.partition]
+    return {offset for offset in offsets if offset >= final.log_start and (offset, send.value) not in standing}
+
+
+def _torn_transactions(history: History, seen: _Seen) -> Iterator[Anomaly]:
+    parts: dict[str, list[Send]] = defaultdict(list)
+    for send in history.sends:
+        final = history.final.get(send.partition)
+        if send.transaction is not None and final is not None and final.log_start == 0:
+            parts[send.transaction].append(send)
+    for transaction, sends in parts.items():
+        missing = [send for send in sends if (send.partition, send.value) not in seen.offsets]
+        if 0 < len(missing) < len(sends):
+            detail = f"{transaction}: {len(missing)} of {len(sends)} are missing, as {_short(missing[0].value)}"
+            yield Anomaly(AnomalyKind.TORN_TRANSACTION, missing[0].partition, None, detail)
 
 
 def _nonmonotonic_sends(history: History) -> Iterator[Anomaly]:

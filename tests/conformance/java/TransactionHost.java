@@ -26,6 +26,7 @@ import org.apache.kafka.clients.consumer.KafkaConsumer;
 import org.apache.kafka.clients.consumer.OffsetAndMetadata;
 import org.apache.kafka.clients.producer.KafkaProducer;
 import org.apache.kafka.clients.producer.ProducerRecord;
+import org.apache.kafka.clients.producer.RecordMetadata;
 import org.apache.kafka.common.TopicPartition;
 import org.apache.kafka.common.protocol.Errors;
 import org.apache.kafka.common.serialization.ByteArrayDeserializer;
@@ -97,15 +98,16 @@ public final class TransactionHost {
         return new KafkaProducer<>(settings, new ByteArraySerializer(), new ByteArraySerializer());
     }
 
-    private static Object send(KafkaProducer<byte[], byte[]> producer, TopicPartition place, JsonNode request) throws Exception {
-        List<Future<?>> sent = new ArrayList<>();
+    private static List<Long> send(KafkaProducer<byte[], byte[]> producer, TopicPartition place, JsonNode request) throws Exception {
+        List<Future<RecordMetadata>> sent = new ArrayList<>();
         for (JsonNode value : request.get("values")) {
             sent.add(producer.send(new ProducerRecord<>(place.topic(), place.partition(), bytes(request.get("key")), bytes(value))));
         }
-        for (Future<?> each : sent) {
-            each.get();
+        List<Long> offsets = new ArrayList<>();
+        for (Future<RecordMetadata> each : sent) {
+            offsets.add(each.get().offset());
         }
-        return null;
+        return offsets;
     }
 
     private static Object sendOffsets(KafkaProducer<byte[], byte[]> producer, JsonNode request) {

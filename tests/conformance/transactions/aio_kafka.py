@@ -24,7 +24,8 @@ def _loop() -> asyncio.AbstractEventLoop:
     return loop
 
 
-def _run(work: Coroutine[Any, Any, T]) -> T:
+def run(work: Coroutine[Any, Any, T]) -> T:
+    """On the loop of the transactions; refusals of the broker are raised as ClientError."""
     from aiokafka.errors import KafkaError, ProducerFenced
 
     try:
@@ -61,29 +62,29 @@ class AioKafkaTransactor(Transactor):
                 await self.producer.stop()
                 raise
 
-        _run(start())
+        run(start())
 
     def begin(self) -> None:
-        _run(self.producer.begin_transaction())
+        run(self.producer.begin_transaction())
 
-    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        async def send() -> None:
+    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> list[int]:
+        async def send() -> list[int]:
             sent = [await self.producer.send(topic, value, key, partition=partition) for value in values]
-            await asyncio.gather(*sent)
+            return [report.offset for report in await asyncio.gather(*sent)]
 
-        _run(send())
+        return run(send())
 
     def send_offsets(self, member: MemberOf, offsets: Mapping[Place, int]) -> None:
         from aiokafka import TopicPartition
 
         wanted = {TopicPartition(*place): offset for place, offset in offsets.items()}
-        _run(self.producer.send_offsets_to_transaction(wanted, member.group))
+        run(self.producer.send_offsets_to_transaction(wanted, member.group))
 
     def commit(self) -> None:
-        _run(self.producer.commit_transaction())
+        run(self.producer.commit_transaction())
 
     def abort(self) -> None:
-        _run(self.producer.abort_transaction())
+        run(self.producer.abort_transaction())
 
     def close(self) -> None:
         async def stop() -> None:
@@ -92,7 +93,7 @@ class AioKafkaTransactor(Transactor):
             self.producer._sender._sender_task.cancel()
             await self.producer.client.close()
 
-        _run(stop())
+        run(stop())
 
 
 class AioKafkaReader(Reader):
@@ -100,7 +101,7 @@ class AioKafkaReader(Reader):
     peer = "aiokafka"
 
     def read(self, place: Place, *, committed: bool, start: int = 0) -> list[tuple[int, bytes]]:
-        return _run(self._read(place, committed, start))
+        return run(self._read(place, committed, start))
 
     async def _read(self, place: Place, committed: bool, start: int) -> list[tuple[int, bytes]]:
         from aiokafka import AIOKafkaConsumer, TopicPartition

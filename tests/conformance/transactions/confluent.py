@@ -51,26 +51,36 @@ class ConfluentTransactor(Transactor):
     def begin(self) -> None:
         _translated(self.producer.begin_transaction)
 
-    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        errors: list[Any] = []
-        for value in values:
-            _translated(
-                lambda value=value: self.producer.produce(  # type: ignore[misc]
-                    topic, value, key, partition=partition, on_delivery=lambda error, _: errors.append(error)
+    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> list[int]:
+        reports: list[tuple[Any, Any]] = []
+
+        def send() -> None:
+            for value in values:
+                self.producer.produce(
+                    topic, value, key, partition=partition, on_delivery=lambda *report: reports.append(report)
                 )
-            )
-        _translated(lambda: self.producer.flush(TIMEOUT_S))
-        for error in filter(None, errors):
-            raise ClientError(broker_code(error), error.str())
+            self.producer.flush(TIMEOUT_S)
+
+        _translated(send)
+        for error, _ in reports:
+            if error is not None:
+                raise ClientError(broker_code(error), error.str())
+        return [message.offset() for _, message in reports]
 
     def send_offsets(self, member: MemberOf, offsets: Mapping[Place, int]) -> None:
-        from confluent_kafka import Consumer, TopicPartition
+        from confluent_kafka import TopicPartition
 
-        consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": member.group})
         wanted = [TopicPartition(*place, offset) for place, offset in offsets.items()]
-        group = consumer.consumer_group_metadata()
-        _translated(lambda: self.producer.send_offsets_to_transaction(wanted, group, TIMEOUT_S))
+        who = member.own or self._group_without_a_member(member.group)
+        _translated(lambda: self.producer.send_offsets_to_transaction(wanted, who, TIMEOUT_S))
+
+    def _group_without_a_member(self, group: str) -> Any:
+        from confluent_kafka import Consumer
+
+        consumer = Consumer({**QUIET, "bootstrap.servers": self.bootstrap, "group.id": group})
+        found = consumer.consumer_group_metadata()
         consumer.close()
+        return found
 
     def commit(self) -> None:
         _translated(lambda: self.producer.commit_transaction(TIMEOUT_S))

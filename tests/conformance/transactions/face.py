@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum, auto
-from typing import ClassVar
+from typing import Any, ClassVar
 
 Place = tuple[str, int]
 TIMEOUT_S = 30
@@ -25,11 +25,15 @@ class Can(Enum):
 
 @dataclass(frozen=True, slots=True)
 class MemberOf:
-    """Who commits offsets in a transaction; without a member id anybody may."""
+    """Who commits offsets in a transaction; without a member id anybody may.
+
+    `own` is what a consumer of the same library says of itself: confluent-kafka takes nothing else.
+    """
 
     group: str
     member_id: str = ""
     generation: int = -1
+    own: Any = None
 
 
 class Transactor(ABC):
@@ -52,8 +56,8 @@ class Transactor(ABC):
     def begin(self) -> None: ...
 
     @abstractmethod
-    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        """Send in the open transaction; returns when all are acknowledged."""
+    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> list[int]:
+        """Send in the open transaction; the offsets, when all are acknowledged."""
 
     @abstractmethod
     def send_offsets(self, member: MemberOf, offsets: Mapping[Place, int]) -> None: ...

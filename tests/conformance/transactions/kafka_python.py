@@ -36,13 +36,12 @@ class KafkaPythonTransactor(Transactor):
     def begin(self) -> None:
         _translated(self.producer.begin_transaction)
 
-    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        def send() -> None:
+    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> list[int]:
+        def send() -> list[int]:
             sent = [self.producer.send(topic, value, key, partition=partition) for value in values]
-            for future in sent:
-                future.get(TIMEOUT_S)
+            return [future.get(TIMEOUT_S).offset for future in sent]
 
-        _translated(send)
+        return _translated(send)
 
     def send_offsets(self, member: MemberOf, offsets: Mapping[Place, int]) -> None:
         from kafka import TopicPartition

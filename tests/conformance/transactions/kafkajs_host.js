@@ -34,7 +34,8 @@ const calls = {
 
   async send({ name, topic, partition, key, values }) {
     const messages = values.map(value => ({ key: bytes(key), value: bytes(value), partition }))
-    await opened[name].transaction.send({ topic, messages })
+    const [report] = await opened[name].transaction.send({ topic, messages })
+    return messages.map((_, index) => Number(report.baseOffset) + index)
   },
 
   async send_offsets({ name, group, offsets }) {

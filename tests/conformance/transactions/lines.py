@@ -59,9 +59,9 @@ class LineTransactor(Transactor):
         self.key = f"producer-{next(_names)}"
         self._ask("open", id=self.transactional_id, timeout_ms=self.timeout_ms)
 
-    def _ask(self, call: str, **arguments: Any) -> None:
+    def _ask(self, call: str, **arguments: Any) -> Any:
         host = HOSTS.of(self.host_kind, self.bootstrap)
-        host.ask(call, **{"bootstrap": self.bootstrap, "name": self.key, **arguments})
+        return host.ask(call, **{"bootstrap": self.bootstrap, "name": self.key, **arguments})
 
     def init(self) -> None:
         self._ask("init")
@@ -69,9 +69,10 @@ class LineTransactor(Transactor):
     def begin(self) -> None:
         self._ask("begin")
 
-    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> None:
-        encoded = [_text(value) for value in values]
-        self._ask("send", topic=topic, partition=partition, key=None if key is None else _text(key), values=encoded)
+    def send(self, topic: str, *values: bytes, partition: int = 0, key: bytes | None = None) -> list[int]:
+        wish = {"key": None if key is None else _text(key), "values": [_text(value) for value in values]}
+        offsets: list[int] = self._ask("send", topic=topic, partition=partition, **wish)
+        return offsets
 
     def send_offsets(self, member: MemberOf, offsets: Mapping[Place, int]) -> None:
         wanted = [[*place, offset] for place, offset in offsets.items()]

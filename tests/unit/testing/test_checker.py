@@ -148,3 +148,29 @@ def test_the_tally_names_every_kind_and_an_anomaly_reads_as_a_sentence() -> None
     assert tally(anomalies)["lost-write"] == 1
     assert set(tally([])) == {kind.value for kind in AnomalyKind}
     assert str(anomalies[0]) == "lost-write at orders-0 offset 0: p was acked a"
+
+
+def part(value: str, offset: int | None, transaction: str, partition: TopicPartition = T0) -> Send:
+    outcome = Outcome.UNKNOWN if offset is None else Outcome.OK
+    return Send("p", partition, value.encode(), outcome, offset, True, transaction)
+
+
+def test_a_transaction_that_is_seen_whole_or_not_at_all_is_sound() -> None:
+    sends = [part("a", None, "one"), part("b", None, "one"), part("c", None, "two"), part("d", None, "two")]
+    assert check(History(sends=sends, final=final((0, "a"), (1, "b")))) == []
+
+
+def test_a_transaction_of_which_only_a_part_is_seen_is_torn() -> None:
+    sends = [part("a", None, "one"), part("b", None, "one")]
+    assert kinds(History(sends=sends, final=final((0, "a")))) == [AnomalyKind.TORN_TRANSACTION]
+
+
+def test_a_transaction_may_be_torn_between_partitions() -> None:
+    sends = [part("a", None, "one"), part("b", None, "one", T1)]
+    both = {**final((0, "a")), T1: FinalRead(0, 0, ())}
+    assert kinds(History(sends=sends, final=both)) == [AnomalyKind.TORN_TRANSACTION]
+
+
+def test_a_value_of_a_transaction_that_was_read_and_is_gone_is_an_aborted_read() -> None:
+    history = History(sends=[part("a", None, "one")], polls=[polled((0, "a"), sought=0)], final=final(log_end=2))
+    assert kinds(history) == [AnomalyKind.ABORTED_READ]
