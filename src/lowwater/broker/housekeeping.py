@@ -1,4 +1,4 @@
-"""What a broker does without being asked: roll, retain, compact, raise ceilings, checkpoint."""
+"""What a broker does without being asked: roll, retain, forget producers, compact, raise ceilings, checkpoint."""
 
 from __future__ import annotations
 
@@ -39,6 +39,8 @@ class Housekeeping:
     def start(self) -> None:
         # Asked anew each time, since settings can be altered while the broker runs.
         self._repeat("retention", lambda: self._broker.config.int("log.retention.check.interval.ms"), self.sweep_logs)
+        every = "producer.id.expiration.check.interval.ms"
+        self._repeat("forgetting producers", lambda: self._broker.config.int(every), self.expire_producers)
         self._repeat("compaction", lambda: self._broker.config.int("log.cleaner.backoff.ms"), self.compact_logs)
         self._repeat("checkpoint", lambda: CHECKPOINT_EVERY_MS, self.checkpoint)
 
@@ -131,6 +133,19 @@ class Housekeeping:
         except StorageError as error:
             _report_retention(log, error)
             return None
+
+    # ---- producers
+
+    def expire_producers(self) -> None:
+        self._expire_some(iter(list(self._broker.store.logs())))
+
+    def _expire_some(self, logs: Iterator[PartitionLog]) -> None:
+        some = list(islice(logs, LOGS_PER_TURN))
+        now_ms = self._broker.clock.now_ms()
+        for log in some:
+            log.expire_producers(now_ms)
+        if some and not self._stopped:
+            self._broker.scheduler.call_soon(lambda: self._expire_some(logs))
 
     # ---- compaction
 

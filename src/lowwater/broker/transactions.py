@@ -62,8 +62,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
     # -- for the shards
 
     def new_shard(self, index: int) -> TransactionShard:
-        partition = self.partition(index)
-        return TransactionShard(self._config(), partition.log.leader_epoch if partition is not None else 0)
+        # Grows with each start, whether or not the topic is there: the logs refuse markers of an older coordinator.
+        return TransactionShard(self._config(), self.broker.store.boot_count)
 
     def retire(self, shard: TransactionShard) -> None:
         self._retired.add_totals(shard.metrics)
