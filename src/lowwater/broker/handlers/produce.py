@@ -45,6 +45,7 @@ ADMIN_CLIENT_ID = "__admin_client"
 TELLING_LOG_START = (
     ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
     ErrorCode.INVALID_PRODUCER_EPOCH,
+    ErrorCode.INVALID_TXN_STATE,
     ErrorCode.INVALID_TIMESTAMP,
 )
 
@@ -230,9 +231,10 @@ class ProduceJob:
         partition = None
         try:
             partition = self._broker.partition(late.topic, late.partition)
-            code = refusals.get(partition.log.topic_partition)
-            if code is not None:
-                raise ApiError(self._told(code), f"{partition.log.topic_partition} is not written to: {code.name}")
+            place = partition.log.topic_partition
+            if place in refusals:
+                partition = None  # the log was not asked, and nothing is told of it
+                raise ApiError(self._told(refusals[place]), f"{place} is not written to: {refusals[place].name}")
             appended = self._append_in_transaction(partition, memoryview(late.batch), admitted=True)
         except ApiError as error:
             self.failed = error
