@@ -64,7 +64,7 @@ class PartitionLog(StoredLog):
             if self._load is not None:
                 self.touch()
             known = self._producers if self._producers is not None else NOBODY
-            repeated = known.repeated(header, in_transaction=in_transaction, epoch_bumped=epoch_bumped)
+            repeated = known.repeated(header, in_transaction, epoch_bumped)
             if repeated is not None:
                 first, last, append_time_ms = repeated[2:]
                 return Appended(first, last, append_time_ms, self.log_start, True)
@@ -77,7 +77,7 @@ class PartitionLog(StoredLog):
         header = BatchHeader.parse(batch)
         if header.producer_id >= 0:
             self.touch()
-            self.producer_state.check_own(header)
+            self.producer_state.check_own(header.producer_id, header.producer_epoch)
         return self._append(memoryview(batch), header, now_ms)
 
     def append_marker(
@@ -123,25 +123,26 @@ class PartitionLog(StoredLog):
         if is_first and self._producers is not None:
             self._snapshot(base_offset)
         if header.producer_id >= 0:
-            self._note_producer(batch, header, base_offset, max_timestamp, now_ms)
+            if self._producers is None:
+                self._producers = Producers()
+            if header.attributes & CONTROL:
+                self._note_end(batch, header, base_offset, max_timestamp, now_ms)
+            else:
+                self._producers.note(header, base_offset, max_timestamp, now_ms, config.log_append_time)
         if self._epochs.last != self.leader_epoch:
             self._epochs.note(self.leader_epoch, base_offset)
         self.log_end = last_offset + 1
         self.size_bytes += len(batch)
         return Appended(base_offset, last_offset, now_ms if config.log_append_time else -1, self.log_start, False)
 
-    def _note_producer(
-        self, batch: memoryview, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int
-    ) -> None:
-        if self._producers is None:
-            self._producers = Producers()
-        if not header.attributes & CONTROL:
-            log_append_time = self.config.log_append_time
-            self._producers.note(header, base_offset, max_timestamp, now_ms, log_append_time=log_append_time)
-        elif (marker := read_end_marker(batch, header)) is not None:
-            aborted = self._producers.end(header, marker, base_offset, max_timestamp, now_ms)
-            if aborted is not None:
-                self._segments.note_aborted(aborted)
+    def _note_end(self, batch: memoryview, header: BatchHeader, offset: int, timestamp: int, now_ms: int) -> None:
+        """A marker was written."""
+        marker = read_end_marker(batch, header)
+        assert marker is not None
+        assert self._producers is not None
+        aborted = self._producers.end(header, marker, offset, timestamp, now_ms)
+        if aborted is not None:
+            self._segments.note_aborted(aborted)
 
     def _raise_ceiling(self, end: int) -> None:
         """Ask for a higher ceiling ahead of use; wait for it only when this append needs it."""

@@ -88,12 +88,14 @@ class Producers:
 
     # -- what may come
 
-    def repeated(self, header: BatchHeader, *, in_transaction: bool, epoch_bumped: bool) -> SentBatch | None:
+    def repeated(self, header: BatchHeader, in_transaction: bool, epoch_bumped: bool) -> SentBatch | None:
         """The batch that this one repeats, if it does; ApiError when it may not follow what was sent before."""
         producer = self._by_id.get(header.producer_id)
         if producer is not None and header.producer_epoch == producer.epoch:
-            follows = header.base_sequence == sequence_after(producer.last_sequence, 1)
-            if follows and bool(header.attributes & TRANSACTIONAL) is (producer.txn_start_offset >= 0):
+            sent = producer.sent
+            expected = (sent[-1].last_sequence + 1) & SEQUENCE_MAX if sent else 0
+            is_plain = not header.attributes & TRANSACTIONAL
+            if header.base_sequence == expected and is_plain is (producer.txn_start_offset < 0):
                 return None  # nearly always
             if (found := producer.find(header)) is not None:
                 return found
@@ -105,11 +107,11 @@ class Producers:
             _check_order(header, producer)
         return None
 
-    def check_own(self, header: BatchHeader) -> None:
-        """The same for a batch that the broker wrote in the name of a producer, without sequence numbers."""
-        producer = self._by_id.get(header.producer_id)
+    def check_own(self, producer_id: int, producer_epoch: int) -> None:
+        """The same for a batch that the broker writes in the name of a producer, without sequence numbers."""
+        producer = self._by_id.get(producer_id)
         if producer is not None:
-            _check_epoch(header.producer_id, header.producer_epoch, producer)
+            _check_epoch(producer_id, producer_epoch, producer)
 
     def check_marker(
         self, producer_id: int, producer_epoch: int, coordinator_epoch: int, *, epoch_bumped: bool
@@ -138,18 +140,21 @@ class Producers:
     # -- what came
 
     def note(
-        self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int, *, log_append_time: bool
+        self, header: BatchHeader, base_offset: int, max_timestamp: int, now_ms: int, log_append_time: bool
     ) -> None:
         """The batch is in the log at `base_offset`."""
         producer = self._seen(header, max_timestamp, now_ms)
         first = header.base_sequence
         delta = header.last_offset_delta
-        last = sequence_after(first, delta) if first >= 0 else first
-        append_time = max_timestamp if log_append_time else -1
         sent = producer.sent
-        sent.append(SentBatch(first, last, base_offset, base_offset + delta, append_time))
-        if len(sent) > REMEMBERED_BATCHES or first < 0:
-            del sent[: -REMEMBERED_BATCHES if first >= 0 else -1]
+        if first < 0:
+            last = first
+            sent.clear()
+        else:
+            last = sequence_after(first, delta)
+        sent.append(SentBatch(first, last, base_offset, base_offset + delta, max_timestamp if log_append_time else -1))
+        if len(sent) > REMEMBERED_BATCHES:
+            del sent[0]
         if header.attributes & TRANSACTIONAL and producer.txn_start_offset < 0:
             producer.txn_start_offset = self._open[header.producer_id] = base_offset
 

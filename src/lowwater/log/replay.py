@@ -45,8 +45,7 @@ def _note(
     producers: Producers, segment: Segment, batch: memoryview, header: BatchHeader, now_ms: int
 ) -> AbortedTransaction | None:
     if not header.is_control:
-        append_time = header.has_log_append_time
-        producers.note(header, header.base_offset, header.max_timestamp, now_ms, log_append_time=append_time)
+        producers.note(header, header.base_offset, header.max_timestamp, now_ms, header.has_log_append_time)
         return None
     try:
         marker = marker_in(batch, header)

@@ -172,6 +172,12 @@ class StoredLog(Availability):
         self.touch()
         return self._producers is not None and self._producers.has_transaction(producer_id, producer_epoch)
 
+    def check_producer(self, producer_id: int, producer_epoch: int) -> None:
+        """ApiError when a newer epoch of that producer was seen here."""
+        self.touch()
+        if self._producers is not None:
+            self._producers.check_own(producer_id, producer_epoch)
+
     # -- durability
 
     def begin_flush(self) -> FlushTicket | None:
