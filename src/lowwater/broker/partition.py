@@ -53,6 +53,13 @@ class Partition:
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
 
+    def check_producer(self, producer_id: int, producer_epoch: int) -> None:
+        """ApiError when a newer epoch of that producer was seen here."""
+        try:
+            self.log.check_producer(producer_id, producer_epoch)
+        except StorageError as error:
+            raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
+
     def append_own(self, batch: bytearray, now_ms: int) -> Appended:
         """A batch of the broker itself, to one of its own topics; StorageError when it cannot be written."""
         appended = self.log.append_own(batch, now_ms)

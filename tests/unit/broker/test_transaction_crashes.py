@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 from tests.unit.broker.group_talk import fetch
 from tests.unit.broker.talk import create

@@ -49,6 +49,9 @@ async def _admit(broker: Broker, request: TxnOffsetCommitRequest, *, adds: bool)
     refusals = await broker.transactions.admit(writer, [place], adds=adds)
     if refusals:
         raise ApiError(refusals[place], f"the offsets of {request.group_id!r} are not part of the transaction")
+    partition = broker.groups.partition(place.partition)
+    if partition is not None:
+        partition.check_producer(request.producer_id, request.producer_epoch)
 
 
 def _told(code: ErrorCode, version: int) -> ErrorCode:
