@@ -66,6 +66,9 @@ class Cast(Protocol):
 
     def topic_id(self, topic: str) -> bytes: ...
 
+    def producer(self, actor: str) -> tuple[int, int]:
+        """Its id and epoch."""
+
 
 def metadata_of(*topics: str) -> bytes:
     return encode_subscription(ConsumerProtocolSubscription(topics=list(topics)), 0)
@@ -204,23 +207,27 @@ class Leave(MemberAsk):
 
 @dataclass(frozen=True)
 class Commit(MemberAsk):
-    """Offset 5 of partition 0, unless told otherwise."""
+    """Offset 5 of partition 0, unless told otherwise, and of the partitions that are named `also`."""
 
     _: KW_ONLY
     topic: str = TOPIC
     partition: int = 0
+    also: Sequence[int] = ()
     offset: int = 5
     metadata: str | None = "note"
     request_type = OffsetCommitRequest
 
     def request(self, cast: Cast, version: int) -> Any:
-        part = OffsetCommitRequestPartition(
-            partition_index=self.partition,
-            committed_offset=self.offset,
-            committed_leader_epoch=0,
-            committed_metadata=self.metadata,
-        )
-        topic = OffsetCommitRequestTopic(name=self.topic, topic_id=cast.topic_id(self.topic), partitions=[part])
+        parts = [
+            OffsetCommitRequestPartition(
+                partition_index=each,
+                committed_offset=self.offset,
+                committed_leader_epoch=0,
+                committed_metadata=self.metadata,
+            )
+            for each in (self.partition, *self.also)
+        ]
+        topic = OffsetCommitRequestTopic(name=self.topic, topic_id=cast.topic_id(self.topic), partitions=parts)
         return OffsetCommitRequest(
             group_id=self.group_id(cast),
             generation_id_or_member_epoch=self.generation_id(cast),

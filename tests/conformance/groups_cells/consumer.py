@@ -83,6 +83,8 @@ def beats() -> Iterator[Cell]:
         yield Cell("Leaves", state, Beat("A", -1), then=SEEN)
         yield Cell("Leaves, a stranger", state, Beat("N", -1, member=STRANGER))
         yield Cell("Leaves for a while without an instance", state, Beat("A", -2))
+        yield Cell("Leaves without an id", state, Beat("N", -1, member=""))
+        yield Cell("An instance leaves for a while without an id", state, Beat("N", -2, member="", instance="s"))
     for state in CONSUMER:
         yield Cell("A heartbeat that tells all", state, Beat("A", rebalance_ms=60_000, topics=(TOPIC,), owned=(0, 1)))
         yield Cell("A heartbeat with what is owned", state, Beat("A", owned=(0,)), then=(Beat("B", owned=()), *SEEN))
@@ -117,6 +119,8 @@ def statics() -> Iterator[Cell]:
         yield Cell("The instance leaves for a while", state, Beat("S", -2, instance="s"), then=SEEN)
         yield Cell("Another leaves for the instance", state, Beat("N", -1, member=STRANGER, instance="s"), then=SEEN)
         yield Cell("Another leaves for a while for the instance", state, Beat("N", -2, member=STRANGER, instance="s"))
+        yield Cell("Leaves for the instance without an id", state, Beat("N", -1, member="", instance="s"))
+        yield Cell("Leaves for a while for the instance without an id", state, Beat("N", -2, member="", instance="s"))
         yield Cell("An unknown instance leaves", state, Beat("N", -1, member=STRANGER, instance="zz"))
         yield Cell(
             "The instance again, then its old self",

@@ -133,6 +133,7 @@ DIFFERENCES = (
         frozenset(
             {
                 "Mixed, one of the newer among two: Join again with another protocol",
+                "Mixed, a classic one beside one of the newer: Join again with another protocol",
                 "Mixed, one of the newer among two: Join again with metadata nobody can read",
                 "Mixed, a classic one beside one of the newer: Join again with metadata nobody can read",
             }

@@ -132,9 +132,13 @@ def mixed() -> Iterator[Cell]:
         then=(Heartbeat("B"), Describe("N"), ListGroups("N"), DescribeConsumer("N")),
         versions=(1,),
     )
-    yield Cell(
-        "Join again with another protocol", UPGRADED, Join("B", protocols=(("sticky", metadata_with()),)), versions=(9,)
-    )
+    for state in (UPGRADED, JOINED):
+        yield Cell(
+            "Join again with another protocol",
+            state,
+            Join("B", protocols=(("sticky", metadata_with()),)),
+            versions=(9,),
+        )
     yield Cell(
         "Three share two partitions",
         UPGRADED,

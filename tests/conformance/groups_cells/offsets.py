@@ -66,6 +66,14 @@ def commits() -> Iterator[Cell]:
         yield Cell("Commit of a member without an epoch", state, Commit("A", generation=-1), versions=(8, 9, 10))
         yield Cell("Commit of a partition of another", state, Commit("A", partition=1), versions=(9, 10))
         yield Cell("Commit of an unsubscribed topic", state, Commit("A", topic=OTHER_TOPIC), versions=(9,))
+        for also in ((1,), (7,), (7, 1)):
+            yield Cell(
+                f"Commit of an older epoch, of its own and {also}",
+                state,
+                Commit("A", generation=2, also=also),
+                then=LOOK,
+                versions=(9, 10),
+            )
     for state in (CONSUMER_STATIC, CONSUMER_STATIC_AWAY):
         yield Cell("Commit of the instance", state, Commit("S", instance="s"), versions=(9, 10))
         yield Cell("Commit of an unknown instance", state, Commit("S", instance="zz"), versions=(9, 10))

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from tests.conformance.asking import eventually
 from tests.conformance.groups_cells.asks import (
     CHANGED,
     MISSING_TOPIC,
@@ -22,10 +23,18 @@ from tests.conformance.groups_cells.asks import (
     Waits,
     metadata_with,
 )
+from tests.conformance.groups_cells.txn_asks import NOBODY, End, transactional_id
 
 from lowwater.errors import ErrorCode
 from lowwater.groups.consumer_protocol import ConsumerProtocolAssignment, TopicPartition, encode_assignment
-from lowwater.wire.messages import ConsumerGroupHeartbeatResponse, JoinGroupResponse, ListGroupsResponse
+from lowwater.wire.messages import (
+    ConsumerGroupHeartbeatResponse,
+    DescribeTransactionsRequest,
+    EndTxnResponse,
+    InitProducerIdResponse,
+    JoinGroupResponse,
+    ListGroupsResponse,
+)
 from lowwater.wire.schema import declaration_of
 
 WAITS = "waits"
@@ -103,6 +112,7 @@ class Play:
     ids: dict[str, str] = field(default_factory=dict)
     names: dict[str, str] = field(default_factory=lambda: {STRANGER: STRANGER})
     generations: dict[str, int] = field(default_factory=dict)
+    producers: dict[str, tuple[int, int]] = field(default_factory=dict)
     waiting: dict[str, Ask] = field(default_factory=dict)
     _count: int = 0
 
@@ -119,6 +129,9 @@ class Play:
 
     def topic_id(self, topic: str) -> bytes:
         return UNKNOWN_ID if topic == MISSING_TOPIC else self.stage.topic_id(topic)
+
+    def producer(self, actor: str) -> tuple[int, int]:
+        return self.producers.get(actor, NOBODY)
 
     # -- the plot
 
@@ -180,8 +193,18 @@ class Play:
     def _taken(self, name: str, *, expected: bool | None) -> Any | None:
         response = self.stage.answer(name, expected=expected)
         if response is not None:
-            self._learn(self.waiting.pop(name).actor, response)
+            ask = self.waiting.pop(name)
+            self._learn(ask.actor, response)
+            if isinstance(ask, End):
+                eventually(lambda: self._is_complete(ask))
         return response
+
+    def _is_complete(self, ended: End) -> bool:
+        """Whether all that a transaction has written is known to be committed, or not."""
+        asked = DescribeTransactionsRequest(transactional_ids=[transactional_id(self, ended.actor)])
+        self.stage.send("Is it complete?", asked, 0)
+        [described] = self.stage.answer("Is it complete?", expected=True).transaction_states
+        return not described.transaction_state.startswith("Prepare")
 
     def _learn(self, actor: str, response: Any) -> None:
         """Members are known by the ids that they were given."""
@@ -193,6 +216,8 @@ class Play:
         elif isinstance(response, ConsumerGroupHeartbeatResponse) and response.error_code == ErrorCode.NONE:
             self._name(actor, response.member_id or "")
             self.generations[actor] = response.member_epoch
+        elif isinstance(response, InitProducerIdResponse | EndTxnResponse) and response.producer_id >= 0:
+            self.producers[actor] = response.producer_id, response.producer_epoch
 
     def _name(self, actor: str, member_id: str) -> None:
         if member_id and member_id not in self.names:
@@ -207,6 +232,8 @@ class Play:
             value.groups = [group for group in value.groups if group.group_id == self.group]
         if isinstance(value, list):
             return sorted((self._plain(each, name) for each in value), key=repr)
+        if name == "producer_id":
+            return "an id" if value >= 0 else value
         if name.endswith("error_code"):
             return ErrorCode(value).name
         if isinstance(value, bytes):

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from peers import places
 from tests.conformance.asking import eventually
 from tests.conformance.creating import create_topic
-from tests.conformance.groups_cells import admin, classic, consumer, migration, offsets
+from tests.conformance.groups_cells import admin, classic, consumer, migration, offsets, transactional
 from tests.conformance.groups_cells.asks import OTHER_TOPIC, TOPIC
 from tests.conformance.groups_cells.play import Cell, Play
 from tests.conformance.groups_cells.wire_stage import WireStage
@@ -24,11 +24,11 @@ from tests.conformance.raw import Wire
 from tests.conformance.under_test import running
 
 from lowwater.errors import ErrorCode
-from lowwater.wire.messages import FindCoordinatorRequest, HeartbeatRequest
+from lowwater.wire.messages import FindCoordinatorRequest, HeartbeatRequest, InitProducerIdRequest
 
 ANSWERS = Path(__file__).with_name("answers.json")
 CELLS: dict[str, Cell] = {
-    cell.title: cell for cell in (*classic.CELLS, *offsets.CELLS, *admin.CELLS, *consumer.CELLS, *migration.CELLS)
+    cell.title: cell for part in (classic, offsets, admin, consumer, migration, transactional) for cell in part.CELLS
 }
 SETTINGS = {
     "group.initial.rebalance.delay.ms": "0",
@@ -40,6 +40,7 @@ SETTINGS = {
 }
 COMMAND = "python -m tests.conformance.groups_cells.record"
 STAGES = 12
+TRANSACTION = 1
 _numbers = itertools.count(1)
 
 T = TypeVar("T")
@@ -64,11 +65,15 @@ def prepare(address: tuple[str, int]) -> None:
 
 
 def wait_for_coordinator(address: tuple[str, int]) -> None:
-    """Apache Kafka has one some time after it was first asked for one."""
+    """Apache Kafka has one some time after it was first asked for one; also one of transactions."""
     with Wire(address) as wire:
         eventually(lambda: wire.ask(FindCoordinatorRequest(coordinator_keys=["x"])).coordinators[0].error_code == 0)
         request = HeartbeatRequest(group_id="nobody", generation_id=0, member_id="x")
         eventually(lambda: wire.ask(request).error_code == ErrorCode.UNKNOWN_MEMBER_ID)
+        asked = FindCoordinatorRequest(key_type=TRANSACTION, coordinator_keys=["x"])
+        eventually(lambda: wire.ask(asked).coordinators[0].error_code == 0)
+        transactional = InitProducerIdRequest(transactional_id="nobody", transaction_timeout_ms=60_000)
+        eventually(lambda: wire.ask(transactional).error_code == ErrorCode.NONE)
 
 
 def record(stage: WireStage, cell: Cell) -> Recorded:
