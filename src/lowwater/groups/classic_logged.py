@@ -12,9 +12,9 @@ from lowwater.groups import records
 from lowwater.groups.classic_members import Member, Roster
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue, MemberMetadata
+from lowwater.groups.record_schemas import GroupMetadataValue, MemberMetadata
 from lowwater.groups.timers import Timers
-from lowwater.outcome import Now, Outcome
+from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.ports import Ids
 from lowwater.wire.messages.join_group import JoinGroupResponse, JoinGroupResponseMember
 from lowwater.wire.messages.sync_group import SyncGroupResponse
@@ -29,6 +29,7 @@ class LoggedGroup:
         "_logged_type",
         "_replayed_ahead",
         "_unreplayed",
+        "_written",
         "config",
         "generation",
         "group_id",
@@ -55,6 +56,8 @@ class LoggedGroup:
         # When this was logged, by the wall clock.
         self.since_ms: int | None = None
         self._unreplayed = 0
+        # The last record of this group as bytes, and what they say: nobody has to read what was just written.
+        self._written: tuple[bytes, GroupMetadataValue] | None = None
         self._replayed_ahead = 0
 
     @property
@@ -83,11 +86,18 @@ class LoggedGroup:
                 for member in self.roster.members.values()
             ],
         )
-        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), value))
+        stored = records.encode_value(value)
+        out.records.append(StateRecord(records.group_key(self.group_id), stored))
+        self._written = stored, value
         self._unreplayed += 1
 
     def assert_replayed(self) -> None:
         assert not self._unreplayed, f"group {self.group_id!r} decides before its last record was replayed"
+
+    def just_written(self, stored: bytes) -> GroupMetadataValue | None:
+        """What these bytes say, if they are those that this group wrote last."""
+        written, self._written = self._written, None
+        return written[1] if written is not None and written[0] is stored else None
 
     def replay_metadata(self, value: GroupMetadataValue) -> None:
         """Take over what the log tells, live and at a start."""
@@ -100,10 +110,10 @@ class LoggedGroup:
         self.protocol = value.protocol
         self.leader = self.roster.heir = value.leader
         self.since_ms = None if value.current_state_timestamp < 0 else value.current_state_timestamp
-        kept = {stored.member_id for stored in value.members}
-        for member in [member for member in self.roster.members.values() if member.member_id not in kept]:
-            self.timers.stop(member)
-            self.roster.remove(member)
+        members = self.roster.members
+        for member_id in members.keys() - {stored.member_id for stored in value.members}:
+            self.timers.stop(members[member_id])
+            self.roster.remove(members[member_id])
         for stored in value.members:
             self._replay_member(stored, value)
 
@@ -127,7 +137,7 @@ class LoggedGroup:
 
     def forget(self, out: Outcome) -> None:
         """Take the group out of the log; its shard lets go of it when that is replayed."""
-        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), None))
+        out.records.append(StateRecord(records.group_key(self.group_id), None))
 
     def join_answer(self, member: Member) -> JoinGroupResponse:
         """The current generation once more."""

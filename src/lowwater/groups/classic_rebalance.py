@@ -14,9 +14,9 @@ from lowwater.groups.classic_logged import NO_ASSIGNMENTS, LoggedGroup, join_ref
 from lowwater.groups.classic_members import HandedOutId, Member
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.metrics import GroupMetrics
-from lowwater.groups.record_schemas import GroupMetadataKey, GroupMetadataValue
+from lowwater.groups.record_schemas import GroupMetadataValue
 from lowwater.groups.timers import Timer, Timers
-from lowwater.outcome import Now, Outcome, Token
+from lowwater.outcome import Now, Outcome, StateRecord, Token
 from lowwater.ports import Ids
 from lowwater.wire.messages.sync_group import SyncGroupResponse
 
@@ -250,7 +250,7 @@ class RebalancingGroup(LoggedGroup):
 
         The request that brought this about finds the group as it is to be; the replay of `value` adds nothing to it.
         """
-        out.records.append(records.encode(GroupMetadataKey(group=self.group_id), value))
+        out.records.append(StateRecord(records.group_key(self.group_id), records.encode_value(value)))
         self.replay_metadata(value)
         self._replayed_ahead += 1
         self.loaded(now, out)

@@ -5,11 +5,13 @@ their usual form has its own few lines here, which do what the generated codec d
 """
 
 import struct
-from typing import Any, NamedTuple, TypeAlias
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any, TypeAlias
 
 from lowwater.errors import WireError
 from lowwater.groups import record_schemas as schemas
-from lowwater.groups.record_schemas import OffsetCommitKey, OffsetCommitValue
+from lowwater.groups.record_schemas import GroupMetadataValue, OffsetCommitKey, OffsetCommitValue
 from lowwater.outcome import StateRecord
 from lowwater.wire.schema import ZERO_UUID, declaration_of, decoder, encoder
 
@@ -22,18 +24,29 @@ _INT32 = struct.Struct(">i")
 _INT64 = struct.Struct(">q")
 _VALUE_LEAD = struct.Struct(">hqiB")
 _new = object.__new__
-_OFFSET_COMMIT = 1
+_OFFSET_COMMIT, _GROUP_METADATA = 1, 2
 _OFFSET_VERSION, _EXPIRING_OFFSET_VERSION = 4, 1
 _SHORT_TEXT_MAX = 126  # its length is a varint of one byte
 _NO_TAGS, _TOPIC_ID_TAG = b"\0", b"\1\0\x10"
 
 
-class _Kind(NamedTuple):
-    """A key, its value, and the version in which that is written."""
+class _Kind:
+    """A key, its value, and the version in which that is written. The codecs are made when they are first used."""
 
-    key: type[Any]
-    value: type[Any]
-    version: int
+    def __init__(self, key: type[Any], value: type[Any], version: int) -> None:
+        self.key = key
+        self.value = value
+        self.version = version
+
+    @cached_property
+    def write_key(self) -> Callable[[Key], bytes]:
+        lead, write = _INT16.pack(declaration_of(self.key).key), encoder(self.key, 0)
+        return lambda key: lead + write(key)
+
+    @cached_property
+    def write_value(self) -> Callable[[Value], bytes]:
+        lead, write = _INT16.pack(self.version), encoder(self.value, self.version)
+        return lambda value: lead + write(value)
 
 
 _KINDS = {
@@ -51,6 +64,7 @@ _KINDS = {
         _Kind(schemas.ConsumerGroupRegularExpressionKey, schemas.ConsumerGroupRegularExpressionValue, 0),
     )
 }
+_EXPIRING_OFFSET = _Kind(schemas.OffsetCommitKey, schemas.OffsetCommitValue, _EXPIRING_OFFSET_VERSION)
 
 
 def encode(key: Key, value: Value | None) -> StateRecord:
@@ -59,15 +73,13 @@ def encode(key: Key, value: Value | None) -> StateRecord:
 
 
 def encode_key(key: Key) -> bytes:
-    kind = type(key)
-    return _INT16.pack(declaration_of(kind).key) + encoder(kind, 0)(key)
+    return _KINDS[key.__declared__.key].write_key(key)
 
 
 def encode_value(value: Value) -> bytes:
-    version = _KINDS[declaration_of(type(value)).key].version
     if type(value) is OffsetCommitValue and value.expire_timestamp != -1:
-        version = _EXPIRING_OFFSET_VERSION
-    return _INT16.pack(version) + encoder(type(value), version)(value)
+        return _EXPIRING_OFFSET.write_value(value)
+    return _KINDS[value.__declared__.key].write_value(value)
 
 
 def decode(record: StateRecord) -> tuple[Key, Value | None] | None:
@@ -150,6 +162,29 @@ def _decoded_value(cls: type[Any], value: bytes) -> Value:
     if not declared.version_min <= version <= declared.version_max:
         raise WireError(f"{cls.__name__} v{version} is not known here")
     return decoder(cls, version)(memoryview(value)[2:])
+
+
+def group_key(group: str) -> bytes:
+    """What `encode_key(GroupMetadataKey(…))` gives."""
+    name = group.encode()
+    return _KEY_LEAD.pack(_GROUP_METADATA, len(name)) + name
+
+
+def read_group_key(key: bytes) -> str:
+    """The name of a classic group."""
+    try:
+        _, size = _KEY_LEAD.unpack_from(key)
+        if len(key) != _KEY_LEAD.size + size:
+            raise WireError("the length in the key of a group does not fit")
+        return key[_KEY_LEAD.size :].decode()
+    except (struct.error, UnicodeDecodeError) as error:
+        raise WireError(f"the key of a group cannot be read: {error}") from error
+
+
+def read_group_value(value: bytes) -> GroupMetadataValue:
+    """A generation of a classic group, in any version."""
+    decoded: GroupMetadataValue = _decoded_value(GroupMetadataValue, value)
+    return decoded
 
 
 def offset_key(group: str, topic: str, partition: int) -> bytes:

@@ -31,7 +31,7 @@ from lowwater.groups.consumer_target import AssignmentComputed
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.offset_commits import OffsetCommits
 from lowwater.groups.offsets import CommittedOffsets
-from lowwater.groups.records import decode
+from lowwater.groups.records import decode, read_group_key, read_group_value
 from lowwater.groups.timers import Timers
 from lowwater.groups.topics import TopicsView
 from lowwater.outcome import Now, Outcome, StateRecord, Token
@@ -131,27 +131,27 @@ class GroupShard:
             if record.value is not None and group_id not in self.groups:
                 self._add(self._new_classic(group_id))
             return
-        decoded = decode(record)
-        if decoded is None:
-            return
-        key, value = decoded
         if kind == CLASSIC_GROUP_KEY:
-            self._replay_classic(key.group, value)
-        else:
-            self._replay_consumer(kind, key, value)
+            self._replay_classic(read_group_key(record.key), record.value)
+            return
+        decoded = decode(record)
+        if decoded is not None:
+            self._replay_consumer(kind, *decoded)
 
     def end_transaction(self, producer_id: int, commit: bool) -> None:
         """The transaction's marker is in the log behind all that was replayed; so too when the log is loaded."""
         self.offsets.end_transaction(producer_id, commit)
 
-    def _replay_classic(self, group_id: str, value: Any) -> None:
+    def _replay_classic(self, group_id: str, stored: bytes | None) -> None:
         group = self.groups.get(group_id)
-        if value is None:
+        if stored is None:
             if isinstance(group, ClassicGroup):
                 # At a start: it was turned into a consumer group with its members.
                 self.metrics.total_members -= len(group.roster.members)
                 self._forgotten(group)
             return
+        value = group.just_written(stored) if isinstance(group, ClassicGroup) else None
+        value = value or read_group_value(stored)
         if not isinstance(group, ClassicGroup):
             group = self._add(self._new_classic(group_id))
         group.replay_metadata(value)
