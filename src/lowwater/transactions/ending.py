@@ -13,6 +13,9 @@ def ends_now(known: Transaction, command: EndTransaction) -> bool:
     """False when the same end was decided before. Everything else raises."""
     event = table.COMMIT if command.commit else table.ABORT
     answer = _answers(known, command)[known.state, event]
+    if answer is ErrorCode.NONE and known.producer_epoch == PRODUCER_EPOCH_MAX:
+        # The coordinator fenced with its last epoch, and nobody goes on with that one.
+        answer = ErrorCode.PRODUCER_FENCED
     if answer is None or answer is ErrorCode.NONE:
         return answer is None
     raise ApiError(answer, f"{event} of {known.transactional_id!r}, which is {known.state.label}")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.transactions.transaction_world import LAST_EPOCH, NEW, OLD, TIMEOUT_MS, World
+from tests.unit.transactions.transaction_world import LAST_EPOCH, NEW, OLD, SCAN_MS, TIMEOUT_MS, World
 
 from lowwater.errors import ErrorCode
 from lowwater.transactions.commands import EndTransaction, InitProducer
@@ -142,3 +142,13 @@ def test_a_producer_whose_last_transaction_was_fenced_is_never_given_the_coordin
     back = world.init(identity=old)
     assert back.producer_epoch == 0
     assert back.producer_id > old.producer_id
+
+
+@pytest.mark.parametrize("level", [1, 2])
+def test_nor_is_it_told_to_one_that_aborts_what_the_coordinator_aborted(level):
+    world = World(transaction_version=level)
+    old = world.in_state(State.ONGOING, epoch=LAST_EPOCH)
+    world.pass_time(TIMEOUT_MS + SCAN_MS)
+    world.finish()
+    assert world.abort(old) is ErrorCode.PRODUCER_FENCED
+    assert world.init().producer_epoch == 0
