@@ -1,0 +1,227 @@
+"""Reading start positions as people write them: `stored|-1h|earliest`, `orders=@2026-11-01T00:00Z,orders[0]=17`.
+
+Everything that takes a start position reads it here. What cannot be read is refused with the place of the fault and the
+forms that there are; nothing becomes 0 by accident.
+"""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime, tzinfo
+
+from lowwater.positions.position import (
+    UNITS_MS,
+    Ago,
+    AtOffset,
+    AtTime,
+    BeforeEnd,
+    Choice,
+    Earliest,
+    Latest,
+    StartPosition,
+    StartPositions,
+    Stored,
+    Today,
+    to_ms,
+)
+from lowwater.types import TopicPartition, topic_name_problem
+
+FORMS = (
+    ("earliest, beginning", "the first record that is still there"),
+    ("latest, end", "behind the last record"),
+    ("stored, committed", "the committed offset of the group"),
+    ("17", "that offset"),
+    ("-5", "five before the end"),
+    ("-1h, -30m, -7d, -1h30m", "that long ago (w, d, h, m, s)"),
+    ("today", "since midnight"),
+    ("@2026-11-01T00:00Z, @2026-11-01", "that moment; a date or a time without a zone needs one by option"),
+    ("s@1793491200000", "that moment in milliseconds since 1970"),
+    ("stored|-1h|earliest", "the first of these that has an answer"),
+    ("orders=stored,metrics=-1h", "topic by topic"),
+    ("orders[0]=17", "partition by partition"),
+)
+OFFSET_MAX = (1 << 63) - 1
+DURATION_MAX_MS = 1000 * 366 * 86_400_000  # a thousand years
+
+_WORDS: dict[str, Choice] = {
+    "earliest": Earliest(),
+    "beginning": Earliest(),
+    "latest": Latest(),
+    "end": Latest(),
+    "stored": Stored(),
+    "committed": Stored(),
+}
+_NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
+_AGO = re.compile(r"-(?:[0-9]+[wdhms])+", re.ASCII)
+_SPAN = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
+_MOMENT = re.compile(
+    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)?)?", re.ASCII
+)
+_TARGET = re.compile(r"(?P<topic>[^\[\]=]*)(?:\[(?P<partition>[^\]]*)\])?", re.ASCII)
+
+
+class PositionError(ValueError):
+    """A start position that cannot be read; says which part, why, and what could stand there."""
+
+    def __init__(self, text: str, at: int, part: str, why: str) -> None:
+        marks = " " * at + "^" * max(len(part), 1)
+        forms = "\n".join(f"  {form:34}{meaning}" for form, meaning in FORMS)
+        shown = "".join(one if one.isprintable() else "?" for one in text)
+        super().__init__(f"{why}\n  {shown}\n  {marks}\nA start position is one of:\n{forms}")
+        self.text = text
+        self.at = at
+        self.part = part
+        self.why = why
+
+
+def parse_start(text: str, zone: tzinfo | None = None) -> StartPosition:
+    """One wish with its fallbacks. `zone` is that of dates and times that name none."""
+    return _Reader(text, zone).wish(0, text)
+
+
+def parse_starts(text: str, zone: tzinfo | None = None) -> StartPositions:
+    """Wishes topic by topic and partition by partition, and perhaps one for all others."""
+    return _Reader(text, zone).wishes()
+
+
+def parse_stop(text: str, zone: tzinfo | None = None) -> Choice:
+    """Where to stop, exclusive: the same forms without `stored`, and kcat's `e@` with milliseconds."""
+    reader = _Reader(text, zone)
+    at = len(text) - len(text.lstrip())
+    part = text.strip()
+    if part.startswith("e@"):
+        return reader.milliseconds(at, part)
+    choice = reader.choice(at, part)
+    if isinstance(choice, Stored):
+        raise PositionError(text, at, part, f"{part!r} says where to start, not where to stop")
+    return choice
+
+
+class _Reader:
+    def __init__(self, text: str, zone: tzinfo | None) -> None:
+        self._text = text
+        self._zone = zone
+
+    def _refuse(self, at: int, part: str, why: str) -> PositionError:
+        return PositionError(self._text, at, part, why)
+
+    # -- lists
+
+    def wishes(self) -> StartPositions:
+        default: StartPosition | None = None
+        topics: dict[str, StartPosition] = {}
+        partitions: dict[TopicPartition, StartPosition] = {}
+        for at, item in _split(self._text, ",", 0):
+            target, equals, wish = item.partition("=")
+            if not equals:
+                if default is not None:
+                    raise self._refuse(at, item, f"{item.strip()!r} is a second wish for all other topics")
+                default = self.wish(at, item)
+                continue
+            topic, partition = self._target(at, target)
+            position = self.wish(at + len(target) + 1, wish)
+            if topic in topics if partition is None else TopicPartition(topic, partition) in partitions:
+                raise self._refuse(at, target, f"{target.strip()!r} is named twice")
+            if partition is None:
+                topics[topic] = position
+            else:
+                partitions[TopicPartition(topic, partition)] = position
+        return StartPositions(default, topics, partitions)
+
+    def _target(self, at: int, target: str) -> tuple[str, int | None]:
+        at += len(target) - len(target.lstrip())
+        target = target.strip()
+        found = _TARGET.fullmatch(target)
+        if found is None:
+            raise self._refuse(at, target, f"{target!r} is neither a topic nor a partition such as orders[0]")
+        topic, partition = found["topic"], found["partition"]
+        if (problem := topic_name_problem(topic)) is not None:
+            raise self._refuse(at, target, problem)
+        if partition is None:
+            return topic, None
+        if not _is_digits(partition) or int(partition) >= 1 << 31:
+            raise self._refuse(at + len(topic) + 1, partition, f"{partition!r} is not the number of a partition")
+        return topic, int(partition)
+
+    # -- one wish
+
+    def wish(self, at: int, text: str) -> StartPosition:
+        choices = []
+        for part_at, part in _split(text, "|", at):
+            inner_at = part_at + len(part) - len(part.lstrip())
+            choices.append(self.choice(inner_at, part.strip()))
+        return StartPosition(tuple(choices))
+
+    def choice(self, at: int, part: str) -> Choice:
+        if not part:
+            raise self._refuse(at, part, "a start position is missing here")
+        if (word := _WORDS.get(part.lower())) is not None:
+            return word
+        if part.lower() == "today":
+            return Today(self._zone or UTC)
+        if part.startswith("s@"):
+            return self.milliseconds(at, part)
+        if part.startswith("e@"):
+            raise self._refuse(at, part, f"{part!r} says where to stop, not where to start")
+        if part.startswith("@"):
+            return AtTime(self._moment(at, part))
+        if _NUMBER.fullmatch(part):
+            return self._number(at, part)
+        if _AGO.fullmatch(part):
+            return self._ago(at, part)
+        raise self._refuse(at, part, f"{part!r} is not a start position")
+
+    def _number(self, at: int, part: str) -> Choice:
+        number = int(part)
+        if abs(number) > OFFSET_MAX:
+            raise self._refuse(at, part, f"{part} is larger than any offset")
+        return BeforeEnd(-number) if part.startswith("-") else AtOffset(number)
+
+    def _ago(self, at: int, part: str) -> Choice:
+        duration_ms = sum(int(count) * UNITS_MS[unit] for count, unit in _SPAN.findall(part))
+        if duration_ms > DURATION_MAX_MS:
+            raise self._refuse(at, part, f"{part!r} is longer ago than anything was written")
+        return Ago(duration_ms)
+
+    def milliseconds(self, at: int, part: str) -> AtTime:
+        """`s@` or `e@` and a number."""
+        number = part[2:]
+        if not _is_digits(number) or int(number) > OFFSET_MAX:
+            raise self._refuse(at + 2, number, f"{part[:2]} takes milliseconds since 1970, not {number!r}")
+        return AtTime(int(number))
+
+    def _moment(self, at: int, part: str) -> int:
+        found = _MOMENT.fullmatch(part, 1)
+        if found is None:
+            hint = "; milliseconds since 1970 are written s@…" if _is_digits(part[1:]) else ""
+            raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is not a date or a date and time (ISO 8601){hint}")
+        day, time, zone = found.groups()
+        try:
+            moment = datetime.fromisoformat(f"{day}T{time or '00:00'}{zone or ''}")
+        except ValueError as error:
+            raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is no moment: {error}") from None
+        if zone is None:
+            if self._zone is None:
+                raise self._refuse(
+                    at + 1,
+                    part[1:],
+                    f"{part[1:]!r} has no time zone: add Z or +01:00 and the like, or state one by option",
+                )
+            moment = moment.replace(tzinfo=self._zone)
+        timestamp_ms = to_ms(moment)
+        if timestamp_ms < 0:
+            raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is before 1970, where timestamps begin")
+        return timestamp_ms
+
+
+def _is_digits(text: str) -> bool:
+    return text.isascii() and text.isdigit()
+
+
+def _split(text: str, mark: str, at: int) -> list[tuple[int, str]]:
+    """(place in the whole text, part) of the parts between the marks."""
+    parts = []
+    for part in text.split(mark):
+        parts.append((at, part))
+        at += len(part) + len(mark)
+    return parts
