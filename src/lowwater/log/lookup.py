@@ -63,7 +63,7 @@ def _candidates(
         for position, header in _batches(segment, segment.index.position_for_time(timestamp), warmed):
             if header.base_offset >= upto:
                 return
-            if header.max_timestamp >= timestamp and header.next_offset > log.log_start and not header.is_control:
+            if header.max_timestamp >= timestamp and header.next_offset > log.log_start:
                 yield segment, position, header
 
 
@@ -80,7 +80,7 @@ def _largest_time(log: PartitionLog, segment: Segment, upto: int, warmed: Warmed
     counting = (
         _largest_time_of_batch(log, segment, position, header, upto, warmed)
         for position, header in _batches(segment, 0, warmed)
-        if header.next_offset > log.log_start and header.base_offset < upto and not header.is_control
+        if header.next_offset > log.log_start and header.base_offset < upto
     )
     return max(counting, default=NO_TIMESTAMP)
 

@@ -29,7 +29,7 @@ from lowwater.log.slices import Slice, empty_slice
 from lowwater.log.snapshots import write_snapshot
 from lowwater.log.stored_log import StoredLog
 from lowwater.wire.control import build_end_marker, read_end_marker
-from lowwater.wire.records import CONTROL, BatchHeader, set_log_append_time, set_position
+from lowwater.wire.records import CONTROL, NO_PRODUCER_ID, BatchHeader, set_log_append_time, set_position
 
 __all__ = ["Appended", "FlushTicket", "OffsetAtTime", "PartitionLog", "Slice", "run_tickets"]
 
@@ -122,7 +122,7 @@ class PartitionLog(StoredLog):
             raise self._write_failed(error) from error
         if is_first and self._producers is not None:
             self._snapshot(base_offset)
-        if header.producer_id >= 0:
+        if header.producer_id != NO_PRODUCER_ID and (header.producer_id >= 0 or header.is_control):
             if self._producers is None:
                 self._producers = Producers()
             if header.attributes & CONTROL:

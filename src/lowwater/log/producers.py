@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from operator import itemgetter
 from typing import NamedTuple
 
 from lowwater.errors import ApiError, ErrorCode
@@ -170,18 +169,17 @@ class Producers:
         last_stable = self.first_open if self._open else offset + 1
         return AbortedTransaction(header.producer_id, first_offset, offset, last_stable)
 
-    def lose_end(self, producer_id: int) -> None:
-        """A marker cannot be read: nobody knows how that transaction ended, so it holds up readers for good.
+    def lose_ends(self) -> None:
+        """A batch cannot be read that may have been a marker: nobody knows how the open transactions ended.
 
-        It is kept under a name of its own, by which an administrator can still abort it.
+        So that none is taken for another they hold up readers from here on, under ids that no producer has; an
+        administrator may end them by those.
         """
-        first_offset = self._open.pop(producer_id, NO_TRANSACTION)
-        if first_offset < 0:
-            return
-        self._by_id[producer_id].txn_start_offset = NO_TRANSACTION
-        lost = self._by_id[-first_offset - 2] = Producer(0)
-        lost.txn_start_offset = first_offset
-        self._open = dict(sorted([*self._open.items(), (-first_offset - 2, first_offset)], key=itemgetter(1)))
+        for producer_id, first_offset in self._open.items():
+            self._by_id[producer_id].txn_start_offset = NO_TRANSACTION
+            lost = self._by_id[_lost_id(first_offset)] = Producer(0)
+            lost.txn_start_offset = first_offset
+        self._open = {_lost_id(first_offset): first_offset for first_offset in self._open.values()}
 
     def _seen(self, header: BatchHeader, timestamp: int, now_ms: int) -> Producer:
         producer = self._by_id.pop(header.producer_id, None)
@@ -243,6 +241,10 @@ class Producers:
 
 
 NOBODY = Producers()  # not to be changed
+
+
+def _lost_id(first_offset: int) -> int:
+    return -2 - first_offset
 
 
 def first_open_in(data: bytes) -> int:

@@ -15,7 +15,6 @@ from typing import NamedTuple
 
 from crc32c import crc32c
 
-from lowwater.errors import WireError
 from lowwater.log.batches import DamagedBatchError, headers
 from lowwater.log.checkpoint import LogEntry
 from lowwater.log.compaction_swap import complete_or_undo
@@ -292,10 +291,8 @@ class Recovery:
 
 
 def _is_abort(batch: memoryview, header: BatchHeader) -> bool:
-    with contextlib.suppress(WireError):
-        marker = marker_in(batch, header)
-        return marker is not None and not marker.commit
-    return False
+    marker = marker_in(batch, header)
+    return marker is not None and not marker.commit
 
 
 def _is_log(name: str) -> bool:
