@@ -120,6 +120,8 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         `adds`: they become part of the transaction first. ApiError when none of them may be written to.
         """
         wanted = frozenset(partitions)
+        if not writer.transactional_id:
+            raise ApiError(ErrorCode.INVALID_REQUEST, "a transactional id cannot be empty")
         if adds:
             await self.add(AddPartitions(*writer, wanted, EPOCH_PER_TRANSACTION))
         elif not self.broker.config.bool("transaction.partition.verification.enable"):

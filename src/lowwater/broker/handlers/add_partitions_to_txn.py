@@ -64,12 +64,11 @@ def _as_transaction(request: AddPartitionsToTxnRequest) -> AddPartitionsToTxnTra
 
 
 async def _codes(broker: Broker, one: AddPartitionsToTxnTransaction, version: int) -> Codes:
-    """For every partition of the request. Nothing is added when there is one that does not exist."""
+    """For every partition of the request. Nothing is added when there is one that cannot be."""
     wanted = frozenset(TopicPartition(topic.name, index) for topic in one.topics for index in topic.partitions)
-    unknown = {place for place in wanted if not _exists(broker, place)}
-    if unknown:
-        others = ErrorCode.OPERATION_NOT_ATTEMPTED
-        return {place: ErrorCode.UNKNOWN_TOPIC_OR_PARTITION if place in unknown else others for place in wanted}
+    wrong = {place: code for place in wanted if (code := _problem(broker, place, version)) is not None}
+    if wrong:
+        return dict.fromkeys(wanted, ErrorCode.OPERATION_NOT_ATTEMPTED) | wrong
     try:
         return await _asked(broker, one, wanted, version)
     except ApiError as error:
@@ -89,9 +88,14 @@ async def _asked(
     return dict.fromkeys(wanted, ErrorCode.NONE)
 
 
-def _exists(broker: Broker, place: TopicPartition) -> bool:
+def _problem(broker: Broker, place: TopicPartition, version: int) -> ErrorCode | None:
+    """Clients do not write to internal topics; brokers, who ask in the newer versions, do."""
     topic = broker.topics.get(place.topic)
-    return topic is not None and 0 <= place.partition < topic.partition_count
+    if topic is not None and topic.is_internal and version < MANY_SINCE:
+        return ErrorCode.TOPIC_AUTHORIZATION_FAILED
+    if topic is None or not 0 <= place.partition < topic.partition_count:
+        return ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+    return None
 
 
 def _by_topic(topics: list[AddPartitionsToTxnTopic], codes: Codes) -> list[AddPartitionsToTxnTopicResult]:

@@ -117,11 +117,11 @@ def _find(log: PartitionLog, timestamp: int, isolation_level: int, warmed: Warme
         return log.log_start, -1, log.leader_epoch if is_empty else log.epoch_at(log.log_start)
     if timestamp in (LATEST_TIERED, EARLIEST_PENDING_UPLOAD):
         return -1, -1, -1
-    found = (
-        log.offset_of_max_timestamp(upto=end, warmed=warmed)
-        if timestamp == MAX_TIMESTAMP
-        else log.offset_for_time(timestamp, upto=end, warmed=warmed)
-    )
-    if found is None:
+    if timestamp == MAX_TIMESTAMP:
+        # Of the whole log, as in Kafka: nothing is told while that record is part of an open transaction.
+        found = log.offset_of_max_timestamp(upto=log.log_end, warmed=warmed)
+    else:
+        found = log.offset_for_time(timestamp, upto=end, warmed=warmed)
+    if found is None or found.offset >= end:
         return -1, -1, -1
     return found.offset, found.timestamp, found.leader_epoch

@@ -32,13 +32,17 @@ async def txn_offset_commit(
     broker: Broker, request: TxnOffsetCommitRequest, context: RequestContext
 ) -> TxnOffsetCommitResponse:
     version = context.api_version
+    if not any(
+        _exists(broker, topic.name, one.partition_index) for topic in request.topics for one in topic.partitions
+    ):
+        return _refused(broker, request, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
     try:
         if request.group_id:
             await _admit(broker, request, adds=version >= ADDS_SINCE)
         answer = broker.groups.ask(request.group_id, request)
         response: TxnOffsetCommitResponse = await answer if isinstance(answer, Pending) else answer
     except ApiError as error:
-        return _refused(request, _told(error.code, version))
+        return _refused(broker, request, _told(error.code, version))
     return response
 
 
@@ -60,15 +64,26 @@ def _told(code: ErrorCode, version: int) -> ErrorCode:
     return told_to_writer(code, knows_abortable=version >= ABORTABLE_SINCE)
 
 
-def _refused(request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+def _refused(broker: Broker, request: TxnOffsetCommitRequest, code: ErrorCode) -> TxnOffsetCommitResponse:
+    """All of it, but of what does not exist only that is said."""
     topics = [
         TxnOffsetCommitResponseTopic(
             name=topic.name,
             partitions=[
-                TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+                TxnOffsetCommitResponsePartition(
+                    partition_index=one.partition_index,
+                    error_code=code
+                    if _exists(broker, topic.name, one.partition_index)
+                    else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                )
                 for one in topic.partitions
             ],
         )
         for topic in request.topics
     ]
     return TxnOffsetCommitResponse(topics=topics)
+
+
+def _exists(broker: Broker, name: str, index: int) -> bool:
+    topic = broker.topics.get(name)
+    return topic is not None and 0 <= index < topic.partition_count

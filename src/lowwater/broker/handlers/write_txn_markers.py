@@ -34,7 +34,7 @@ def write_txn_markers(broker: Broker, request: WriteTxnMarkersRequest, context: 
     return Pending.gather(written, lambda results: WriteTxnMarkersResponse(markers=results))
 
 
-def _write(broker: Broker, marker: WritableTxnMarker) -> Pending[WritableTxnMarkerResult]:
+def _write(broker: Broker, marker: WritableTxnMarker) -> WritableTxnMarkerResult | Pending[WritableTxnMarkerResult]:
     ending = Ending(
         marker.producer_id,
         marker.producer_epoch,
@@ -43,6 +43,9 @@ def _write(broker: Broker, marker: WritableTxnMarker) -> Pending[WritableTxnMark
         marker.transaction_version >= EPOCH_PER_TRANSACTION,
     )
     places = [TopicPartition(topic.name, index) for topic in marker.topics for index in topic.partition_indexes]
+    if marker.producer_id < 0 or marker.producer_epoch < 0:
+        nobody = ApiError(ErrorCode.INVALID_PRODUCER_EPOCH, "no producer has this id and epoch")
+        return _result(marker, dict.fromkeys(places, nobody))
     return write_ending(broker, ending, places).map(lambda failed: _result(marker, failed))
 
 
