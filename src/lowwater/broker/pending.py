@@ -58,7 +58,7 @@ class Pending(Generic[T]):
 
     def map(self, change: Callable[[T], U]) -> Pending[U]:
         """The same answer, changed; what `change` raises is the failure of the new one."""
-        return self._then(lambda done: change(done.result()))
+        return self.then(lambda done: change(done.result()))
 
     def recover(self, change: Callable[[ApiError], T]) -> Pending[T]:
         """The same answer, or what `change` makes of a refusal."""
@@ -69,12 +69,13 @@ class Pending(Generic[T]):
             except ApiError as error:
                 return change(error)
 
-        return self._then(settled)
+        return self.then(settled)
 
-    def _then(self, change: Callable[[Pending[T]], U]) -> Pending[U]:
+    def then(self, change: Callable[[Self], U]) -> Pending[U]:
+        """What `change` makes of this once it is settled; what it raises is the failure of the new one."""
         changed: Pending[U] = Pending()
 
-        def settle(done: Pending[T]) -> None:
+        def settle(done: Self) -> None:
             try:
                 value = change(done)
             except Exception as error:

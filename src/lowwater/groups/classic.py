@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups import classic_table as table
 from lowwater.groups.classic_logged import join_refusal
-from lowwater.groups.classic_members import NOBODY, Member, protocols_of
+from lowwater.groups.classic_members import NOBODY, Member
 from lowwater.groups.classic_rebalance import COMPLETING, DEAD, EMPTY, PREPARING, STABLE, RebalancingGroup
 from lowwater.groups.classic_table import JoinStep
 from lowwater.groups.commands import Join
@@ -76,7 +76,7 @@ class ClassicGroup(RebalancingGroup):
         if not self._has_room(request):
             self._turn_away(request, token, now, out)
             return
-        if not self.roster.supports(request.protocol_type, protocols_of(request)):
+        if not self.roster.supports(request.protocol_type, join.protocols):
             raise ApiError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
         self._row_of_join(join)[self.state](self, join, token, now, out)
 

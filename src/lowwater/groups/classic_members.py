@@ -5,16 +5,13 @@ Everything a Join has to know is a count here, so that the thousandth member cos
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any
 
+from lowwater.groups.commands import Protocols
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE, decode_subscription
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.timers import Timer
 from lowwater.outcome import Token
-from lowwater.wire.messages.join_group import JoinGroupRequest
-
-Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
-"""What a member can do, as (name, metadata), dearest first."""
 
 
 class Member(Timer):
@@ -80,10 +77,6 @@ class HandedOutId(Timer):
     def __init__(self, group: Any, member_id: str) -> None:
         super().__init__(group)
         self.member_id = member_id
-
-
-def protocols_of(request: JoinGroupRequest) -> Protocols:
-    return tuple((protocol.name, bytes(protocol.metadata)) for protocol in request.protocols)
 
 
 class Roster:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.classic_logged import join_refusal
-from lowwater.groups.classic_members import HandedOutId, Member, protocols_of
+from lowwater.groups.classic_members import HandedOutId, Member
 from lowwater.groups.classic_rebalance import RebalancingGroup
 from lowwater.groups.commands import Join
 from lowwater.outcome import Now, Outcome, Token
@@ -66,7 +66,7 @@ def _made(group: RebalancingGroup, join: Join, member_id: str) -> Member:
     member.client_id, member.client_host = join.client_id, join.client_host
     member.session_timeout_ms = join.request.session_timeout_ms
     member.rebalance_timeout_ms = join.request.rebalance_timeout_ms
-    member.protocols = protocols_of(join.request)
+    member.protocols = join.protocols
     return member
 
 
@@ -135,7 +135,7 @@ def gather_again(group: RebalancingGroup, join: Join, token: Token, now: Now, ou
 def repeat_answer_or_rebalance(group: RebalancingGroup, join: Join, token: Token, now: Now, out: Outcome) -> None:
     """The same as before: its answer was lost, so it gets it again."""
     member = group.roster.members[join.request.member_id]
-    if protocols_of(join.request) == member.protocols:
+    if join.protocols == member.protocols:
         out.reply(token, group.join_answer(member))
         return
     _rejoin_and_rebalance(group, join, token, now, out)
@@ -144,7 +144,7 @@ def repeat_answer_or_rebalance(group: RebalancingGroup, join: Join, token: Token
 def rebalance_for_leader_or_change(group: RebalancingGroup, join: Join, token: Token, now: Now, out: Outcome) -> None:
     """A leader may join again for reasons that the broker does not see, as a topic that has grown."""
     member = group.roster.members[join.request.member_id]
-    if member.member_id != group.leader and protocols_of(join.request) == member.protocols:
+    if member.member_id != group.leader and join.protocols == member.protocols:
         out.reply(token, group.join_answer(member))
         return
     _rejoin_and_rebalance(group, join, token, now, out)
@@ -158,7 +158,7 @@ def _rejoin_and_rebalance(group: RebalancingGroup, join: Join, token: Token, now
 
 def _rejoin(group: RebalancingGroup, join: Join, token: Token, out: Outcome) -> Member:
     member = group.roster.members[join.request.member_id]
-    group.roster.set_protocols(member, protocols_of(join.request))
+    group.roster.set_protocols(member, join.protocols)
     member.session_timeout_ms = join.request.session_timeout_ms
     member.rebalance_timeout_ms = join.request.rebalance_timeout_ms
     group.park_join(member, token, out)

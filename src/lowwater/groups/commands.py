@@ -6,26 +6,40 @@ Sync, Heartbeat, Leave, OffsetDelete and ListGroups need nothing beside their wi
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest
 from lowwater.wire.messages.join_group import JoinGroupRequest
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup
 
+Protocols: TypeAlias = tuple[tuple[str, bytes], ...]
+"""What a classic member can do, as (name, metadata), dearest first."""
 
-class Join(NamedTuple):
+
+class Join:
     """JoinGroup. `asks_for_member_id`: a new member is told its id first and joins again with it (v4).
 
     `knows_skip_assignment`: a returning leader can be told that nothing is to be assigned (v9). The rebalance timeout
     is always set, also that of a v0.
     """
 
-    request: JoinGroupRequest
-    client_id: str
-    client_host: str
-    asks_for_member_id: bool
-    knows_skip_assignment: bool
+    __slots__ = ("asks_for_member_id", "client_host", "client_id", "knows_skip_assignment", "protocols", "request")
+
+    def __init__(
+        self,
+        request: JoinGroupRequest,
+        client_id: str,
+        client_host: str,
+        asks_for_member_id: bool,
+        knows_skip_assignment: bool,
+    ) -> None:
+        self.request = request
+        self.client_id = client_id
+        self.client_host = client_host
+        self.asks_for_member_id = asks_for_member_id
+        self.knows_skip_assignment = knows_skip_assignment
+        self.protocols: Protocols = tuple([(each.name, bytes(each.metadata)) for each in request.protocols])
 
 
 class ConsumerHeartbeat(NamedTuple):

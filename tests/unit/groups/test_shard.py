@@ -22,7 +22,9 @@ def world() -> ShardWorld:
     return ShardWorld()
 
 
-def join_request(group: str, member_id: str = "", session_timeout_ms: int = 10_000) -> Join:
+def join_request(
+    group: str, member_id: str = "", session_timeout_ms: int = 10_000, *, asks_for_member_id: bool = False
+) -> Join:
     request = JoinGroupRequest(
         group_id=group,
         session_timeout_ms=session_timeout_ms,
@@ -31,7 +33,7 @@ def join_request(group: str, member_id: str = "", session_timeout_ms: int = 10_0
         protocol_type="consumer",
         protocols=[JoinGroupRequestProtocol(name="range", metadata=b"")],
     )
-    return Join(request, "client", "/host", False, True)
+    return Join(request, "client", "/host", asks_for_member_id, True)
 
 
 def consumer_heartbeat(group: str, member_id: str = "m", epoch: int = 0) -> ConsumerHeartbeat:
@@ -112,7 +114,7 @@ def test_offsets_of_a_group_that_nobody_joined_after_it_changed_its_protocol_are
     world.ask(consumer_heartbeat("g"))
     world.ask(consumer_heartbeat("g", epoch=-1))
     world.commit("g", {("orders", 0): 5})
-    told = world.ask(join_request("g")._replace(asks_for_member_id=True))
+    told = world.ask(join_request("g", asks_for_member_id=True))
     assert told.error_code == ErrorCode.MEMBER_ID_REQUIRED
     world.restart()
     assert world.list_groups()["g"][0] == "Empty"

@@ -28,24 +28,32 @@ def join_group(broker: Broker, request: JoinGroupRequest, context: RequestContex
     version = context.api_version
     if version < REBALANCE_TIMEOUT_SINCE:
         request.rebalance_timeout_ms = request.session_timeout_ms
-    command = Join(
-        request,
-        context.client_id or "",
-        "/" + context.client_host,
-        asks_for_member_id=version >= MEMBER_ID_REQUIRED_SINCE,
-        knows_skip_assignment=version >= SKIP_ASSIGNMENT_SINCE,
-    )
-
-    def refused(error: ApiError) -> JoinGroupResponse:
-        return JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)
-
-    answer = broker.groups.ask_or(request.group_id, command, refused)
-    if version >= NULL_PROTOCOL_SINCE:
-        return answer
-    return answer.map(_with_protocol) if isinstance(answer, Pending) else _with_protocol(answer)
+    asks_for_member_id, knows_skip_assignment = version >= MEMBER_ID_REQUIRED_SINCE, version >= SKIP_ASSIGNMENT_SINCE
+    client_id, client_host = context.client_id or "", "/" + context.client_host
+    command = Join(request, client_id, client_host, asks_for_member_id, knows_skip_assignment)
+    try:
+        answer = broker.groups.ask(request.group_id, command)
+    except ApiError as error:
+        return _refused(error, request, version)
+    if isinstance(answer, Pending):
+        return answer.then(lambda done: _settled(done, request, version))
+    return _told(answer, version)
 
 
-def _with_protocol(response: JoinGroupResponse) -> JoinGroupResponse:
-    """Older clients cannot be told that there is none."""
-    response.protocol_name = response.protocol_name or ""
+def _settled(done: Pending[JoinGroupResponse], request: JoinGroupRequest, version: int) -> JoinGroupResponse:
+    try:
+        return _told(done.result(), version)
+    except ApiError as error:
+        return _refused(error, request, version)
+
+
+def _refused(error: ApiError, request: JoinGroupRequest, version: int) -> JoinGroupResponse:
+    response = JoinGroupResponse(error_code=error.code, protocol_name=None, member_id=request.member_id)
+    return _told(response, version)
+
+
+def _told(response: JoinGroupResponse, version: int) -> JoinGroupResponse:
+    """Older clients cannot be told that there is no protocol."""
+    if response.protocol_name is None and version < NULL_PROTOCOL_SINCE:
+        response.protocol_name = ""
     return response
