@@ -12,6 +12,10 @@ EVERYTHING = 1 << 62  # more bytes than any fetch waits for
 
 
 class WaitingFetch(Protocol):
+    @property
+    def committed_only(self) -> bool:
+        """Whether it reads up to the last stable offset."""
+
     def grew(self, size: int) -> None:
         """`size` more bytes can be read from one of the partitions."""
 
@@ -43,7 +47,7 @@ class Partition:
         except StorageError as error:
             raise ApiError(ErrorCode.KAFKA_STORAGE_ERROR, str(error)) from error
         if self.waiting_fetches and not appended.duplicate:
-            self.tell_waiting_fetches(len(batch))
+            self._tell_waiting_fetches(len(batch))
         return appended
 
     def has_transaction(self, producer_id: int, producer_epoch: int) -> bool:
@@ -64,7 +68,7 @@ class Partition:
         """A batch of the broker itself, to one of its own topics; StorageError when it cannot be written."""
         appended = self.log.append_own(batch, now_ms)
         if self.waiting_fetches:
-            self.tell_waiting_fetches(len(batch))
+            self._tell_waiting_fetches(len(batch))
         return appended
 
     def append_marker(
@@ -82,13 +86,15 @@ class Partition:
             producer_id, producer_epoch, commit, coordinator_epoch, now_ms, epoch_bumped=epoch_bumped
         )
         if self.waiting_fetches:
-            # Whatever the transaction wrote before can be read from now on.
-            self.tell_waiting_fetches(EVERYTHING)
+            for fetch in tuple(self.waiting_fetches):
+                fetch.grew(EVERYTHING)  # that the transaction wrote before
         return appended
 
-    def tell_waiting_fetches(self, size: int) -> None:
+    def _tell_waiting_fetches(self, size: int) -> None:
+        is_stable = self.log.last_stable == self.log.log_end
         for fetch in tuple(self.waiting_fetches):
-            fetch.grew(size)
+            if is_stable or not fetch.committed_only:
+                fetch.grew(size)
 
     def check_leader_epoch(self, known_epoch: int) -> None:
         """Refuse a client whose idea of the leader epoch (-1: none) is not ours."""

@@ -86,7 +86,6 @@ class FetchJob:
         "_answers",
         "_broker",
         "_cold",
-        "_committed_only",
         "_failed",
         "_max_bytes",
         "_max_wait_ms",
@@ -98,12 +97,13 @@ class FetchJob:
         "_retry_due",
         "_size",
         "_timer",
+        "committed_only",
     )
 
     def __init__(self, broker: Broker, request: FetchRequest, plan: FetchPlan) -> None:
         self._broker = broker
         self._plan = plan
-        self._committed_only = request.isolation_level == READ_COMMITTED
+        self.committed_only = request.isolation_level == READ_COMMITTED
         self._max_bytes = min(request.max_bytes, broker.fetch_bytes_max)
         self._min_bytes = min(request.min_bytes, self._max_bytes)
         self._max_wait_ms = request.max_wait_ms
@@ -168,7 +168,7 @@ class FetchJob:
             high_watermark=log.log_end,
             last_stable_offset=log.last_stable,
             log_start_offset=log.log_start,
-            aborted_transactions=self._aborted(log, wanted, part) if self._committed_only else None,
+            aborted_transactions=self._aborted(log, wanted, part) if self.committed_only else None,
             records=part.buffers if part is not None and part.cached else b"",
         )
         if part is not None and not part.cached:
@@ -178,7 +178,7 @@ class FetchJob:
     def _records(self, partition: Partition, wanted: Wanted) -> Slice | None:
         """What can be sent of this partition, or None; bytes of it may still be on disk."""
         log = partition.log
-        upto = log.last_stable if self._committed_only else log.log_end
+        upto = log.last_stable if self.committed_only else log.log_end
         nothing_yet = self._size == 0
         limit = min(wanted.max_bytes, self._max_bytes - self._size)
         if limit <= 0 and not nothing_yet:
