@@ -21,6 +21,7 @@ from tests.unit.broker.talk import create, delete, values_in
 
 from lowwater.broker import coordinator_shard, group_driver
 from lowwater.broker.coordinator import shard_of
+from lowwater.broker.coordinator_load import SLICE_BYTES
 from lowwater.errors import ErrorCode
 from lowwater.groups.records import read_offset_key, read_offset_value
 from lowwater.groups.shard import GroupShard
@@ -238,19 +239,21 @@ def test_groups_are_loaded_after_a_kill_and_members_carry_on(broker: VirtualBrok
 
 
 def test_loading_takes_many_turns_in_which_others_are_served(broker: VirtualBroker) -> None:
+    long_name = "x" * 200  # all of them are more than is read at a time
     for number in range(50):
-        [begin_commit(broker, f"g{number}-{one}", one) for one in range(100)]
+        [begin_commit(broker, f"g{number}-{one}-{long_name}", one) for one in range(100)]
         broker.time.settle()
+    assert broker.broker.partition(OFFSETS, 0).log.size_bytes > SLICE_BYTES
     broker.stop()
     broker.start()
     turns = 0
-    while fetched(begin_fetch(broker, "g0-0")) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+    while fetched(begin_fetch(broker, f"g0-0-{long_name}")) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
         assert broker.time.turn()
         turns += 1
         assert broker.send(MetadataRequest(topics=None)).is_answered
     assert turns >= 5
     assert len(list_groups(broker)) == 5000
-    assert fetch(broker, "g49-99") == 99
+    assert fetch(broker, f"g49-99-{long_name}") == 99
 
 
 # -- failing

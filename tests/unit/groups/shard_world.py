@@ -232,29 +232,35 @@ class ShardWorld:
         answer = self.ask(ListGroupsRequest(states_filter=list(states), types_filter=list(types)))
         return {one.group_id: (one.group_state, one.group_type, one.protocol_type) for one in answer.groups}
 
-    def join(self, group: str, subscription: bytes = b"", protocol_type: str = "consumer") -> tuple[str, int]:
-        """A group of one member, Stable; (member id, generation)."""
+    def begin_join(
+        self, group: str, subscription: bytes = b"", protocol_type: str = "consumer", member_id: str = ""
+    ) -> Any:
+        """The answer, or None while the others are waited for."""
         protocol = JoinGroupRequestProtocol(name="range", metadata=subscription)
         request = JoinGroupRequest(
             group_id=group,
             session_timeout_ms=10_000,
             rebalance_timeout_ms=60_000,
-            member_id="",
+            member_id=member_id,
             protocol_type=protocol_type,
             protocols=[protocol],
         )
-        joined = self.ask(Join(request, "client", "/host", False, True))
-        assert joined.error_code == 0, joined
-        assignment = SyncGroupRequestAssignment(member_id=joined.member_id, assignment=b"x")
-        synced = self.ask(
-            SyncGroupRequest(
-                group_id=group,
-                generation_id=joined.generation_id,
-                member_id=joined.member_id,
-                assignments=[assignment],
-            )
+        return self.ask(Join(request, "client", "/host", False, True))
+
+    def sync(self, group: str, member_id: str, generation: int) -> None:
+        """The leader assigns something to itself."""
+        assignment = SyncGroupRequestAssignment(member_id=member_id, assignment=b"x")
+        request = SyncGroupRequest(
+            group_id=group, generation_id=generation, member_id=member_id, assignments=[assignment]
         )
+        synced = self.ask(request)
         assert synced.error_code == 0, synced
+
+    def join(self, group: str, subscription: bytes = b"", protocol_type: str = "consumer") -> tuple[str, int]:
+        """A group of one member, Stable; (member id, generation)."""
+        joined = self.begin_join(group, subscription, protocol_type)
+        assert joined.error_code == 0, joined
+        self.sync(group, joined.member_id, joined.generation_id)
         return joined.member_id, joined.generation_id
 
     def leave(self, group: str, member_id: str) -> None:

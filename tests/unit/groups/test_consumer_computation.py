@@ -52,6 +52,20 @@ def test_a_result_of_an_older_epoch_is_dropped_and_computed_again(world):
     assert world.target() == {"m1": {"t": [0, 1]}, "m2": {"t": [2, 3]}}
 
 
+def test_a_result_is_dropped_when_the_same_members_read_other_topics_by_now():
+    world = World({"t": 2, "u": 2}, assignments_inline_max=0)
+    world.join("m1", topics=["t", "u"])
+    world.compute()
+    world.beat("m1", 1)
+    world.join("m2", topics=["t"])
+    world.beat("m1", 2, topics=["t"])
+    world.beat("m2", 2, topics=["t", "u"])
+    world.compute()
+    assert world.written == []
+    world.compute()
+    assert world.target() == {"m1": {"t": [0, 1]}, "m2": {"u": [0, 1]}}
+
+
 def test_a_result_for_other_topics_is_dropped_until_the_next_heartbeat(world):
     world.join("m1")
     world.topics.grow("t", 6)

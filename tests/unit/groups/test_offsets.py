@@ -269,6 +269,22 @@ def test_a_living_group_keeps_what_it_reads_and_loses_what_it_does_not_read_any_
     assert world.fetch_all("g") == {("orders", 0): 5}
 
 
+def test_a_group_loses_nothing_while_it_rebalances(world: ShardWorld) -> None:
+    """What its members read is certain only when all have joined."""
+    member_id, generation = world.join("g", SUBSCRIBES_TO_ORDERS)
+    world.commit("g", {("metrics", 0): 6}, member_id=member_id, generation=generation)
+    assert world.begin_join("g", SUBSCRIBES_TO_ORDERS) is None
+    world.wall_ms += 2 * WEEK_MS
+    world.expire()
+    assert world.fetch_all("g") == {("metrics", 0): 6}
+    rejoined = world.begin_join("g", SUBSCRIBES_TO_ORDERS, member_id=member_id)
+    world.expire()
+    assert world.fetch_all("g") == {("metrics", 0): 6}
+    world.sync("g", member_id, rejoined.generation_id)
+    world.expire()
+    assert world.fetch_all("g") == {}
+
+
 def test_a_living_group_of_another_protocol_keeps_everything(world: ShardWorld) -> None:
     member_id, generation = world.join("g", protocol_type="connect")
     world.commit("g", {("orders", 0): 5}, member_id=member_id, generation=generation)
