@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.transactions.commands import NO_PRODUCER_ID, EndTransaction, InitProducer, ProducerIdentity
-from lowwater.transactions.state import PRODUCER_EPOCH_MAX, Transaction
+from lowwater.transactions.state import PREPARED, PRODUCER_EPOCH_MAX, Transaction
+
+
+def check_settled(known: Transaction) -> None:
+    """While an end is being written everybody waits for it: who goes on after it, and as whom, shows then."""
+    if known.state in PREPARED:
+        raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, f"{known.transactional_id!r} is {known.state.label}")
 
 
 def check_producer(known: Transaction, command: InitProducer) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.transactions import table
+from lowwater.transactions.beginning import check_settled
 from lowwater.transactions.commands import EndTransaction
 from lowwater.transactions.state import PRODUCER_EPOCH_MAX, Transaction
 from lowwater.transactions.transitions import MOVES_ON
@@ -24,17 +25,23 @@ def ends_now(known: Transaction, command: EndTransaction) -> bool:
 def _answers(known: Transaction, command: EndTransaction) -> table.EndAnswer:
     """Those for whoever has this epoch; without an answer the producer is fenced, or is another one."""
     moves_on = command.transaction_version >= MOVES_ON
+    if moves_on:
+        check_settled(known)
     if moves_on and _was_rotated(known, command):
         return table.END_REPEATED
-    if known.producer_id != command.producer_id:
-        raise ApiError(
-            ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"{known.transactional_id!r} has producer id {known.producer_id}"
-        )
-    if known.producer_epoch == command.producer_epoch:
-        return table.END_MOVING_ON if moves_on else table.END_KEEPING_EPOCH
-    if moves_on and known.producer_epoch == command.producer_epoch + 1:
+    if moves_on and (known.producer_id, known.producer_epoch) == (command.producer_id, command.producer_epoch + 1):
         return table.END_REPEATED
-    raise ApiError(ErrorCode.PRODUCER_FENCED, f"{known.transactional_id!r} is at epoch {known.producer_epoch}")
+    check_current(known, command.producer_id, command.producer_epoch)
+    return table.END_MOVING_ON if moves_on else table.END_KEEPING_EPOCH
+
+
+def check_current(known: Transaction, producer_id: int, producer_epoch: int) -> None:
+    """This is the producer of the transactional id, and no newer instance of it has begun."""
+    if known.producer_id != producer_id:
+        said = f"{known.transactional_id!r} has producer id {known.producer_id}"
+        raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, said)
+    if known.producer_epoch != producer_epoch:
+        raise ApiError(ErrorCode.PRODUCER_FENCED, f"{known.transactional_id!r} is at epoch {known.producer_epoch}")
 
 
 def _was_rotated(known: Transaction, command: EndTransaction) -> bool:

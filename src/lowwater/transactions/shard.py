@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.outcome import Now, Outcome, StateRecord, Token
 from lowwater.transactions import transitions
-from lowwater.transactions.beginning import check_producer, next_identity, spare_producer_id
+from lowwater.transactions.beginning import check_producer, check_settled, next_identity, spare_producer_id
 from lowwater.transactions.commands import (
     NO_PRODUCER_EPOCH,
     NO_PRODUCER_ID,
@@ -29,7 +29,7 @@ from lowwater.transactions.commands import (
 )
 from lowwater.transactions.config import TransactionConfig
 from lowwater.transactions.deadlines import FOREVER_MS, OpenTransactions, has_expired
-from lowwater.transactions.ending import ends_now
+from lowwater.transactions.ending import check_current, ends_now
 from lowwater.transactions.listing import listed
 from lowwater.transactions.markers import Markers
 from lowwater.transactions.metrics import TransactionMetrics
@@ -189,9 +189,8 @@ class TransactionShard:
             begun = transitions.created(command.transactional_id, producer_id, command.timeout_ms, now.wall_ms)
             self._begin(begun, NO_PRODUCER_EPOCH, token, out)
             return
+        check_settled(known)
         check_producer(known, command)
-        if known.state in PREPARED:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, f"{known.transactional_id!r} is {known.state.label}")
         if known.state is State.ONGOING:
             self._end_for_new_instance(known, token, now, out)
         else:
@@ -221,12 +220,10 @@ class TransactionShard:
 
     def _add(self, command: AddPartitions, token: Token, now: Now, out: Outcome) -> None:
         known = self.transactions.get(command.transactional_id)
-        if known is None or known.producer_id != command.producer_id:
-            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"of {command.transactional_id!r}")
-        if known.producer_epoch != command.producer_epoch:
-            raise ApiError(ErrorCode.PRODUCER_FENCED, f"{known.transactional_id!r} is at epoch {known.producer_epoch}")
-        if known.state in PREPARED:
-            raise ApiError(ErrorCode.CONCURRENT_TRANSACTIONS, f"{known.transactional_id!r} is {known.state.label}")
+        if known is None:
+            raise ApiError(ErrorCode.INVALID_PRODUCER_ID_MAPPING, f"no transactional id {command.transactional_id!r}")
+        check_settled(known)
+        check_current(known, command.producer_id, command.producer_epoch)
         if known.state is not State.ONGOING or not command.partitions <= known.partitions:
             self._grow(known, command, now, out)
         out.reply(token, None)

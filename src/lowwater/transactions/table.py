@@ -48,8 +48,8 @@ END_KEEPING_EPOCH: EndAnswer = {
     (ONGOING, COMMIT): None,
     (ONGOING, ABORT): None,
     (PREPARE_COMMIT, COMMIT): _BUSY,
-    (PREPARE_COMMIT, ABORT): _REFUSED,
-    (PREPARE_ABORT, COMMIT): _REFUSED,
+    (PREPARE_COMMIT, ABORT): _BUSY,
+    (PREPARE_ABORT, COMMIT): _BUSY,
     (PREPARE_ABORT, ABORT): _BUSY,
     (COMPLETE_COMMIT, COMMIT): ErrorCode.NONE,
     (COMPLETE_COMMIT, ABORT): _REFUSED,
@@ -63,26 +63,18 @@ END_MOVING_ON: EndAnswer = {
     (EMPTY, ABORT): None,
     (ONGOING, COMMIT): None,
     (ONGOING, ABORT): None,
-    (PREPARE_COMMIT, COMMIT): ErrorCode.PRODUCER_FENCED,
-    (PREPARE_COMMIT, ABORT): ErrorCode.PRODUCER_FENCED,
-    (PREPARE_ABORT, COMMIT): ErrorCode.PRODUCER_FENCED,
-    (PREPARE_ABORT, ABORT): ErrorCode.PRODUCER_FENCED,
     (COMPLETE_COMMIT, COMMIT): _REFUSED,
     (COMPLETE_COMMIT, ABORT): None,
     (COMPLETE_ABORT, COMMIT): _REFUSED,
     (COMPLETE_ABORT, ABORT): None,
 }
-"""`transaction.version` 2, by the producer's own epoch. While an end is being written nobody has that epoch yet."""
+"""`transaction.version` 2, by the producer's own epoch. While an end is being written everybody waits for it first."""
 
 END_REPEATED: EndAnswer = {
     (EMPTY, COMMIT): ErrorCode.PRODUCER_FENCED,
     (EMPTY, ABORT): ErrorCode.PRODUCER_FENCED,
     (ONGOING, COMMIT): ErrorCode.PRODUCER_FENCED,
     (ONGOING, ABORT): ErrorCode.PRODUCER_FENCED,
-    (PREPARE_COMMIT, COMMIT): _BUSY,
-    (PREPARE_COMMIT, ABORT): _REFUSED,
-    (PREPARE_ABORT, COMMIT): _REFUSED,
-    (PREPARE_ABORT, ABORT): _BUSY,
     (COMPLETE_COMMIT, COMMIT): ErrorCode.NONE,
     (COMPLETE_COMMIT, ABORT): _REFUSED,
     (COMPLETE_ABORT, COMMIT): _REFUSED,

@@ -87,7 +87,7 @@ def test_the_end_that_changed_the_id_can_be_repeated(world, restarts):
     if restarts:
         world.restart()
     assert world.commit(old) is ErrorCode.CONCURRENT_TRANSACTIONS
-    assert world.abort(old) is ErrorCode.INVALID_TXN_STATE
+    assert world.add(new) is ErrorCode.CONCURRENT_TRANSACTIONS
     world.finish()
     if restarts:
         world.restart()

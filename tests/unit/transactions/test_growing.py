@@ -75,10 +75,16 @@ def test_while_an_end_is_being_written_the_next_transaction_waits(world, state, 
 
 
 @pytest.mark.parametrize("state", PREPARED)
-def test_who_has_the_wrong_epoch_is_fenced_also_while_an_end_is_being_written(world, state):
+def test_while_an_end_is_being_written_everybody_is_told_to_wait_and_the_others_later_that_they_are_fenced(
+    world, state
+):
     identity = world.in_state(state, epoch=5)
+    other = (identity.producer_id + 1, 5)
+    assert world.add(identity) is ErrorCode.CONCURRENT_TRANSACTIONS
+    assert world.add(other) is ErrorCode.CONCURRENT_TRANSACTIONS
+    world.finish()
     assert world.add(identity) is ErrorCode.PRODUCER_FENCED
-    assert world.add((identity.producer_id + 1, 5)) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
+    assert world.add(other) is ErrorCode.INVALID_PRODUCER_ID_MAPPING
 
 
 # Questions about partitions: by verify_only, and by every transactional batch
