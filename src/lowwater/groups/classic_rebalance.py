@@ -245,14 +245,17 @@ class RebalancingGroup(LoggedGroup):
         elif len(members) > self.config.group_size_max:
             self.prepare(f"{len(members)} members are more than the {self.config.group_size_max} allowed", now, out)
 
-    def take_over(self, value: GroupMetadataValue, now: Now, out: Outcome) -> None:
+    def take_over(self, value: GroupMetadataValue, held: Mapping[str, bytes], now: Now, out: Outcome) -> None:
         """Go on as `value` tells, with what was a group of the other protocol; that is logged with this decision.
 
         The request that brought this about finds the group as it is to be; the replay of `value` adds nothing to it.
+        `held` is what each member has until it joins again: nobody else may be given that.
         """
         out.records.append(StateRecord(records.group_key(self.group_id), records.encode_value(value)))
         self.replay_metadata(value)
         self._replayed_ahead += 1
+        for member in self.roster.members.values():
+            member.holds = held[member.member_id]
         self.loaded(now, out)
 
     def send_away(self, out: Outcome) -> None:

@@ -124,7 +124,8 @@ def _consumer_records(group_id: str, epoch: int, members: list[Member], now: Now
 def downgraded(durable: DurableGroup, config: GroupConfig, now: Now) -> GroupMetadataValue | None:
     """The group as a classic one, when all its members speak that; None when not, or when it may not be.
 
-    It is a generation without assignments: its members join again and their leader assigns.
+    Its generation is the last epoch that members may have heard of, and it has no assignments: they join again, and
+    their leader assigns.
     """
     members = list(durable.members.values())
     classic = [(member, member.metadata.classic) for member in members if member.metadata.classic is not None]
@@ -135,7 +136,7 @@ def downgraded(durable: DurableGroup, config: GroupConfig, now: Now) -> GroupMet
         return None
     return GroupMetadataValue(
         protocol_type=PROTOCOL_TYPE,
-        generation=durable.epoch,
+        generation=max(durable.target_epoch, *(member.current.epoch for member in members)),
         protocol=protocol,
         leader=members[0].member_id,
         current_state_timestamp=now.wall_ms,

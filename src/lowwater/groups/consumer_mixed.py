@@ -23,7 +23,7 @@ from lowwater.groups.consumer_protocol import (
     encode_assignment,
     version_of,
 )
-from lowwater.groups.consumer_reconciliation import MemberState, Partitions
+from lowwater.groups.consumer_reconciliation import Held, MemberState, Partitions
 from lowwater.groups.consumer_step import Subscriptions
 from lowwater.groups.record_schemas import ClassicMemberMetadata, ClassicProtocol, GroupMetadataValue
 from lowwater.groups.records import decode
@@ -118,21 +118,34 @@ class MixedGroup(ConsumerGroup):
             raise self._has_to_rejoin(member, now)
         self._deadlines.is_done(member.member_id)
         self._deadlines.heard_of(member.member_id, self._session_end_ms(member.metadata, now))
-        assignment = encode_assignment(self._assignment_of(member), version_of(protocol.metadata))
         out.reply(
             token,
-            SyncGroupResponse(protocol_type=PROTOCOL_TYPE, protocol_name=protocol.name, assignment=assignment),
+            SyncGroupResponse(
+                protocol_type=PROTOCOL_TYPE,
+                protocol_name=protocol.name,
+                assignment=self._told(member.current.assigned, classic),
+            ),
         )
 
-    def _assignment_of(self, member: Member) -> ConsumerProtocolAssignment:
-        named = ((self._topics.topic_name(topic_id), held) for topic_id, held in member.current.assigned.items())
-        return ConsumerProtocolAssignment(
+    def _told(self, partitions: Held, classic: ClassicMemberMetadata) -> bytes:
+        """An assignment as a leader would have given it."""
+        named = ((self._topics.topic_name(topic_id), held) for topic_id, held in partitions.items())
+        assignment = ConsumerProtocolAssignment(
             assigned_partitions=[
                 TopicPartition(topic=name, partitions=sorted(partitions))
                 for name, partitions in named
                 if name is not None
             ]
         )
+        return encode_assignment(assignment, version_of(classic.supported_protocols[0].metadata))
+
+    def assignments_of_classic(self) -> dict[str, bytes]:
+        """What each classic member has, or has still to give up."""
+        return {
+            member_id: self._told(member.current.held, member.metadata.classic)
+            for member_id, member in self._durable.members.items()
+            if member.metadata.classic is not None
+        }
 
     def heartbeat_of_classic(self, request: HeartbeatRequest, token: Token, now: Now, out: Outcome) -> None:
         self._metrics.heartbeats_total += 1

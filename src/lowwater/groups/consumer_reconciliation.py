@@ -44,6 +44,12 @@ class CurrentAssignment:
     def is_reconciled_to(self, epoch: int) -> bool:
         return self.state is MemberState.STABLE and self.epoch == epoch
 
+    @property
+    def held(self) -> Held:
+        """All that it may read at the moment."""
+        topics = {**self.assigned, **self.revoking}
+        return {one: {**self.assigned.get(one, {}), **self.revoking.get(one, {})} for one in topics}
+
     def epoch_of(self, topic_id: bytes, partition: int) -> int | None:
         """The epoch at which the member was given the partition; None when it does not have it."""
         epoch = self.assigned.get(topic_id, {}).get(partition)

@@ -259,7 +259,7 @@ class GroupShard:
         group.forget(out)
         group.retire()
         classic = self._add(self._new_classic(group.group_id))
-        classic.take_over(value, now, out)
+        classic.take_over(value, group.assignments_of_classic(), now, out)
         return classic
 
     def _join_anew(self, command: Join, old: MixedGroup | None, token: Token, now: Now, out: Outcome) -> None:

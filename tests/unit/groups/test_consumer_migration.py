@@ -134,6 +134,10 @@ class World:
 
     # -- what is to be seen
 
+    def assigned_of(self, member_id: str) -> list[int]:
+        [row] = [one for one in self.group.describe().members if one.member_id == member_id]
+        return [partition for topic in row.assignment.topic_partitions for partition in topic.partitions]
+
     @property
     def group(self) -> Any:
         return self.shard.groups["g"]
@@ -463,14 +467,26 @@ def mixed(world: World) -> tuple[str, str]:
 def test_when_the_last_member_of_the_new_protocol_leaves_the_group_is_classic_again(world):
     a, b = mixed(world)
     world.beat("n", -1)
-    assert world.heartbeat(a, 3) is ErrorCode.ILLEGAL_GENERATION
+    assert world.heartbeat(a, 3) is REBALANCE
     assert (world.group.kind, world.group.state) == ("classic", "PreparingRebalance")
     first, second = world.join(a), world.join(b)
-    assert (world.answers[first].generation_id, world.answers[first].leader) == (5, a)
-    world.sync(a, 5, {a: [0, 1], b: [2, 3]})
-    assert world.given(world.sync(b, 5)) == [2, 3]
-    assert world.answers[second].generation_id == 5
+    assert (world.answers[first].generation_id, world.answers[first].leader) == (4, a)
+    world.sync(a, 4, {a: [0, 1], b: [2, 3]})
+    assert world.given(world.sync(b, 4)) == [2, 3]
+    assert world.answers[second].generation_id == 4
     assert world.shard.metrics.total_members == 2
+
+
+def test_a_group_that_changes_to_and_fro_gives_nobody_what_a_classic_member_still_has(world):
+    a, b = mixed(world)
+    has = {one: world.given(world.sync(one, 3)) for one in (a, b)}
+    world.beat("n", -1)
+    assert world.heartbeat(a, 3) is REBALANCE
+    assert world.group.kind == "classic"
+    taken = world.assigned(world.beat("m", 0))
+    assert world.group.kind == "consumer"
+    assert not set(taken) & {*has[a], *has[b]}
+    assert {one: world.assigned_of(one) for one in (a, b)} == has
 
 
 def test_the_classic_group_is_there_after_a_restart(world):
@@ -478,11 +494,11 @@ def test_the_classic_group_is_there_after_a_restart(world):
     world.beat("n", -1)
     world.heartbeat(a, 3)
     world.reload()
-    assert (world.group.kind, world.group.state, world.group.generation) == ("classic", "PreparingRebalance", 4)
+    assert (world.group.kind, world.group.state, world.group.generation) == ("classic", "PreparingRebalance", 3)
     assert set(world.group.roster.members) == {a, b}
     first = world.join(a)
     world.join(b)
-    assert world.answers[first].generation_id == 5
+    assert world.answers[first].generation_id == 4
 
 
 def test_a_crash_before_it_is_classic_again_changes_nothing(world):
@@ -492,7 +508,7 @@ def test_a_crash_before_it_is_classic_again_changes_nothing(world):
     assert world.group.kind == "consumer"
     first = world.join(a)
     world.join(b)
-    assert (world.group.kind, world.answers[first].generation_id) == ("classic", 5)
+    assert (world.group.kind, world.answers[first].generation_id) == ("classic", 4)
 
 
 def test_a_silent_member_of_the_new_protocol_is_enough(world):
