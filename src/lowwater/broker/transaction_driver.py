@@ -39,6 +39,8 @@ class TransactionDriver(ShardDriver[TransactionShard]):
 
     def _carry_out(self, effect: Markers) -> None:
         """Write the markers; a transactional id has one end under way at most."""
+        if not self.is_active:
+            return  # after a restart of the shard it is asked for again
         transactional_id = effect.transactional_id
         assert transactional_id not in self._jobs, "an end was decided while another one is written"
         logger.debug("the transaction of %r ends: %s", transactional_id, effect.reason)

@@ -21,6 +21,7 @@ from lowwater.testing.virtual_time import VirtualBroker
 from lowwater.wire.messages import (
     AddOffsetsToTxnRequest,
     AddPartitionsToTxnRequest,
+    CreatePartitionsRequest,
     DescribeTransactionsRequest,
     EndTxnRequest,
     FindCoordinatorRequest,
@@ -30,6 +31,7 @@ from lowwater.wire.messages import (
     WriteTxnMarkersRequest,
 )
 from lowwater.wire.messages.add_partitions_to_txn import AddPartitionsToTxnTopic, AddPartitionsToTxnTransaction
+from lowwater.wire.messages.create_partitions import CreatePartitionsTopic
 from lowwater.wire.messages.update_features import FeatureUpdateKey
 from lowwater.wire.messages.write_txn_markers import WritableTxnMarker, WritableTxnMarkerTopic
 
@@ -210,6 +212,12 @@ def test_this_node_coordinates_every_transactional_id(broker: VirtualBroker) -> 
     assert (found.node_id, found.error_code) == (broker.broker.node_id, OK)
 
 
+def test_the_internal_topic_cannot_grow(producer: TxnProducer) -> None:
+    wanted = CreatePartitionsTopic(name="__transaction_state", count=2)
+    answer = producer.broker.ask(CreatePartitionsRequest(topics=[wanted], timeout_ms=1000))
+    assert answer.results[0].error_code == ErrorCode.INVALID_PARTITIONS
+
+
 # -- ends written by hand
 
 
@@ -241,7 +249,6 @@ def test_an_administrator_ends_a_transaction_that_hangs(producer: TxnProducer) -
 
 
 def test_a_marker_of_an_older_epoch_is_refused(zombie: TxnProducer) -> None:
-    zombie.broker.ask  # noqa: B018
     new = TxnProducer(zombie.broker).begin()
     new.produce("t", b"a")
     assert write_markers(zombie, 0) == [OLD_EPOCH]

@@ -10,7 +10,7 @@ from lowwater.broker.changes import Decision
 from lowwater.broker.handlers.create_topics import PARTITIONS_PER_REQUEST_MAX
 from lowwater.broker.metadata_records import PartitionsAdded, Record
 from lowwater.broker.router import RequestContext, handles
-from lowwater.broker.topic import OFFSETS_TOPIC
+from lowwater.broker.topic import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.wire.messages.create_partitions import (
     CreatePartitionsRequest,
@@ -52,9 +52,9 @@ def _add(broker: Broker, asked: CreatePartitionsTopic) -> PartitionsAdded:
     topic = broker.topics.get(asked.name)
     if topic is None:
         raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"no topic {asked.name!r}")
-    if topic.name == OFFSETS_TOPIC:
-        # A group's records are found by the number of partitions: with another one they would be lost.
-        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"{OFFSETS_TOPIC} cannot grow")
+    if topic.name in (OFFSETS_TOPIC, TRANSACTIONS_TOPIC):
+        # A coordinator's records are found by the number of partitions: with another one they would be lost.
+        raise ApiError(ErrorCode.INVALID_PARTITIONS, f"{topic.name} cannot grow")
     more = asked.count - topic.partition_count
     if more <= 0:
         raise ApiError(
