@@ -47,13 +47,13 @@ class Attack:
 
 def _waits_ms(frame: bytes) -> int:
     try:
-        header, at = decode_request_header(memoryview(frame))
-        api = API.get(header.api_key)
+        api_key, version, _, _, at = decode_request_header(memoryview(frame))
+        api = API.get(api_key)
         if api is not None and api.request in (JoinGroupRequest, SyncGroupRequest):
             return LONG_MS
         if api is None or api.request is not FetchRequest:
             return 0
-        fetch = decoder(FetchRequest, header.api_version)(memoryview(bytearray(frame))[at:])
+        fetch = decoder(FetchRequest, version)(memoryview(bytearray(frame)), at)
     except (WireError, ValueError):
         return 0
     return fetch.max_wait_ms

@@ -98,7 +98,18 @@ def _snake_case(name: str) -> str:
 class Route:
     """One (API, version): its codec and handler, compiled on first use."""
 
-    __slots__ = ("_encode", "_encode_parts", "_lead", "api", "calls", "decode", "handler", "pipelines", "version")
+    __slots__ = (
+        "_encode",
+        "_encode_parts",
+        "_header_size",
+        "_pack_lead",
+        "api",
+        "calls",
+        "decode",
+        "handler",
+        "pipelines",
+        "version",
+    )
 
     def __init__(self, api: Api, version: int, entry: HandlerEntry) -> None:
         self.api = api
@@ -109,18 +120,17 @@ class Route:
         parted = holds_records(api.response)
         self._encode_parts = parts_encoder(api.response, version) if parted else None
         self._encode = encoder(api.response, version)
-        self._lead = response_lead(api.key, version)
+        lead = response_lead(api.key, version)
+        self._pack_lead, self._header_size = lead.pack, lead.size - LENGTH_SIZE
         self.calls = 0
 
     def reply(self, response: Any, correlation_id: int) -> Reply:
-        lead = self._lead
-        header_size = lead.size - LENGTH_SIZE
         if self._encode_parts is None:
             # A handler that keeps encoded answers returns them as they are.
             body = response if isinstance(response, bytes) else self._encode(response)
-            return [lead.pack(header_size + len(body), correlation_id) + body]
+            return [self._pack_lead(self._header_size + len(body), correlation_id) + body]
         parts = self._encode_parts(response)
-        return [lead.pack(header_size + sum(map(len, parts)), correlation_id), *parts]
+        return [self._pack_lead(self._header_size + sum(map(len, parts)), correlation_id), *parts]
 
 
 class Waits(Pending[Reply | None]):
@@ -184,7 +194,7 @@ class Router:
 
     def dispatch(self, frame: memoryview, peer: Peer) -> Reply | Waits | None:
         """Serve one request. WireError: the connection cannot go on."""
-        (api_key, version, correlation_id, client_id), body_at = decode_request_header(frame)
+        api_key, version, correlation_id, client_id, body_at = decode_request_header(frame)
         route = self._routes.get(api_key << 16 | version & 0xFFFF)
         if route is None:
             route = self._new_route(api_key, version)
@@ -193,14 +203,14 @@ class Router:
         route.calls += 1
         # What RequestContext(…) does, without its call.
         context = _new(RequestContext, (version, client_id, peer.host, peer.listener))
-        request = route.decode(frame[body_at:])
-        call = self.serve if self.intercept is None else self._intercepted
-        response = call(route, request, context)
-        if response is None:
-            return None
-        if not isinstance(response, Pending):
-            return route.reply(response, correlation_id)
-        return LateReply(route, request, response, correlation_id)
+        request = route.decode(frame, body_at)
+        if self.intercept is None:
+            response = self.serve(route, request, context)
+        else:
+            response = self._intercepted(route, request, context)
+        if isinstance(response, Pending):
+            return LateReply(route, request, response, correlation_id)
+        return None if response is None else route.reply(response, correlation_id)
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         api = SERVED_APIS.get(api_key)

@@ -144,22 +144,27 @@ class Connection(asyncio.BufferedProtocol):
             self._rest = bytearray()
         at, end = 0, len(data)
         self._parsing = True
-        while end - at >= 4:
-            if self._held_bytes >= self._held_bytes_max:
-                self._flush()  # a few bytes can ask for many
-            if self._blocked():
-                break
-            (size,) = _SIZE.unpack_from(data, at)
-            if not 0 <= size <= self._frame_bytes_max:
-                self.fail(WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}"))
-                return
-            if end - at - 4 < size:
-                self._begin_frame(data[at:], size + 4)
-                at = end
-                break
-            if not self._serve(data[at + 4 : at + 4 + size]):
-                return
-            at += 4 + size
+        try:
+            while end - at >= 4:
+                if self._held_bytes >= self._held_bytes_max:
+                    self._flush()  # a few bytes can ask for many
+                    if self._write_paused:
+                        break
+                if self._replies and self._blocked():
+                    break
+                (size,) = _SIZE.unpack_from(data, at)
+                if not 0 <= size <= self._frame_bytes_max:
+                    raise WireError(f"a frame of {size} bytes; the limit is {self._frame_bytes_max}")
+                behind = at + 4 + size
+                if behind > end:
+                    self._begin_frame(data[at:], size + 4)
+                    at = end
+                    break
+                self._serve(data[at + 4 : behind])
+                at = behind
+        except Exception as error:
+            self.fail(error)
+            return
         self._parsing = False
         if at < end:
             self._rest = bytearray(data[at:])
@@ -183,10 +188,7 @@ class Connection(asyncio.BufferedProtocol):
             self._pause_reading()
             return
         need, self._need = self._need, 0
-        self._parsing = True
-        if self._serve(memoryview(self._frame)[4:need]):
-            self._parsing = False
-            self._flush()
+        self._parse(memoryview(self._frame)[:need])
         if len(self._frame) > FRAME_BYTES_KEPT:
             self._frame = bytearray()
 
@@ -213,30 +215,21 @@ class Connection(asyncio.BufferedProtocol):
 
     # ---- frames to replies
 
-    def _serve(self, frame: memoryview) -> bool:
-        """Dispatch one frame; False when the connection is over."""
+    def _serve(self, frame: memoryview) -> None:
         # Frames count as activity, not bytes: who sends one byte now and then is idle all the same.
         self._was_active = True
-        try:
-            answer = self._router.dispatch(frame, self.peer)
-        except Exception as error:
-            self.fail(error)
-            return False
+        answer = self._router.dispatch(frame, self.peer)
         if isinstance(answer, Waits):
-            self._wait_for(answer)
+            self._replies.append(answer)
+            if not answer.pipelines:
+                self._parked = answer
+            answer.on_done(self._settled)
         elif answer is not None:
             self._held_bytes += len(answer[0]) if len(answer) == 1 else sum(map(len, answer))
             if self._replies:
                 self._replies.append(answer)
             else:
                 self._out += answer
-        return True
-
-    def _wait_for(self, answer: Waits) -> None:
-        self._replies.append(answer)
-        if not answer.pipelines:
-            self._parked = answer
-        answer.on_done(self._settled)
 
     def _settled(self, answer: Waits) -> None:
         """A reply leaves as soon as those before it have left; all that become ready in one turn in one write."""

@@ -10,7 +10,6 @@ from itertools import repeat
 from typing import Any, NamedTuple
 
 from lowwater.errors import WireError
-from lowwater.types import Buffer
 from lowwater.wire.arrays import SHORT, list_reader
 from lowwater.wire.declaration import declaration_of
 from lowwater.wire.fields import Array, Field, Fixed, Shape, Sized, default_source, holds_records
@@ -41,8 +40,11 @@ class _PendingList(NamedTuple):
     lead: str
 
 
-def build_decoder(cls: type, version: int) -> Callable[[Buffer], Any]:
-    """A function from the bytes of a whole body to an instance of `cls`. It raises WireError only."""
+def build_decoder(cls: type, version: int) -> Callable[..., Any]:
+    """A function from a buffer, and where in it the body starts (0), to an instance of `cls`. It raises WireError only.
+
+    The body is all the rest of the buffer.
+    """
     return _Decoder(cls, version).build()
 
 
@@ -72,28 +74,30 @@ class _Decoder:
             }
         )
 
-    def build(self) -> Callable[[Buffer], Any]:
+    def build(self) -> Callable[..., Any]:
         source = self._source
         title = f"{self._cls.__name__} v{self._version}"
-        with source.block("def decode(buf):"):
+        with source.block("def decode(buf, p=0):"):
             if self._zero_copy:
                 source.line("if type(buf) is not memoryview: buf = memoryview(buf)")
             else:
                 source.line("buf = bytes(buf)")
             room = REQUEST_OBJECTS_MAX if self._from_client else RESPONSE_OBJECTS_MAX
-            source.line(f"size = len(buf); p = 0; room = {room}")
+            source.line(f"size = len(buf); room = {room}")
             with source.block("try:"):
                 source.line(f"m = new({source.constant('C', self._cls)})")
                 self._struct(self._cls, "m")
                 self._flush()
-                source.line(f"if p > size: fail('{title} ends early')")
+                if self._flexible:
+                    # Everything else checks its own bounds; tags that nobody knows are jumped over.
+                    source.line(f"if p > size: fail('{title} ends early')")
                 if not self._from_client:
                     # Kafka does not look behind a request, and librdkafka leaves bytes there (Metadata v13).
                     source.line(f"if p < size: fail('{title} has bytes left over')")
                 source.line("return m")
             with source.block("except bad_input as error:"):
                 source.line(f"raise WireError(f'{title} cannot be read: {{error}}') from error")
-        decode: Callable[[Buffer], Any] = source.compiled("decode", f"decoder of {title}")
+        decode: Callable[..., Any] = source.compiled("decode", f"decoder of {title}")
         return decode
 
     def _struct(self, cls: type, target: str) -> None:
@@ -188,16 +192,16 @@ class _Decoder:
 
     def _sized_body(self, kind: str, target: str, n: str) -> None:
         source = self._source
-        if kind == "string" and self._flexible:
-            source.line(f"if not 0 < {n} < 128: {n}, p = long_string(buf, p, {n})")
-        elif self._flexible:
+        if kind == "string":
+            if self._flexible:
+                source.line(f"if not 0 < {n} < 128: {n}, p = long_string(buf, p, {n})")
+            self._before = _PendingText(target, n)
+            return
+        if self._flexible:
             source.line(f"if {n} > 127: {n}, p = rest_of_uvarint(buf, p, {n})")
             source.line(f"if {n} == 0: fail('null where bytes are required')")
         else:
             source.line(f"if {n} < 0: fail(f'a length of {{{n}}}')")
-        if kind == "string":
-            self._before = _PendingText(target, n)
-            return
         source.line(f"q = p + {n} - 1" if self._flexible else f"q = p + {n}")
         source.line("if q > size: fail(f'{q - p} bytes announced, {size - p} left')")
         source.line(f"{target} = buf[p:q]; p = q" if kind == "records" else f"{target} = bytes(buf[p:q]); p = q")

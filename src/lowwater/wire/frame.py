@@ -5,7 +5,6 @@ before it knows what the broker speaks. The client id has a two-byte length in a
 """
 
 import struct
-from typing import NamedTuple
 
 from lowwater.errors import WireError
 from lowwater.types import Buffer
@@ -29,16 +28,9 @@ _TAGGED_REQUEST = {
 _TAGGED_RESPONSE = {each for each in _TAGGED_REQUEST if each >> 16 != API_VERSIONS}
 
 
-class RequestHeader(NamedTuple):
-    api_key: int
-    api_version: int
-    correlation_id: int
-    client_id: str | None
-
-
-def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
-    """The header, and where the body starts. An API or version that is not declared still has its header read, so that
-    it can be answered; where its body starts cannot be known."""
+def decode_request_header(frame: memoryview) -> tuple[int, int, int, str | None, int]:
+    """(API key, version, correlation id, client id, where the body starts). An API or version that is not declared
+    still has its header read, so that it can be answered; where its body starts cannot be known."""
     try:
         api_key, api_version, correlation_id, length = _FIXED.unpack_from(frame)
         position = 10
@@ -53,9 +45,7 @@ def decode_request_header(frame: memoryview) -> tuple[RequestHeader, int]:
             position = _behind_tags(frame, position)
     except (struct.error, IndexError, UnicodeDecodeError) as error:
         raise WireError(f"the request header cannot be read: {error}") from error
-    # What RequestHeader(…) does, without its call: this runs for every request.
-    header = tuple.__new__(RequestHeader, (api_key, api_version, correlation_id, client_id))
-    return header, position
+    return api_key, api_version, correlation_id, client_id, position
 
 
 def encode_request_header(api_key: int, api_version: int, correlation_id: int, client_id: str | None) -> bytes:

@@ -12,7 +12,7 @@ when it may be null, None. A struct in a tagged field is None when it is not sen
 """
 
 from collections.abc import Callable
-from typing import Annotated, Any, TypeAlias, TypeVar, cast
+from typing import Annotated, Any, Protocol, TypeAlias, TypeVar, cast
 
 from lowwater.types import Buffer
 from lowwater.wire.declaration import Declaration, declaration_of, message, struct
@@ -54,6 +54,7 @@ __all__ = [
 ]
 
 T = TypeVar("T")
+M = TypeVar("M", covariant=True)
 
 Bool: TypeAlias = Annotated[bool, Fixed("?", 1, False)]
 Int8: TypeAlias = Annotated[int, Fixed("b", 1)]
@@ -105,9 +106,15 @@ def fields_of(cls: type) -> tuple[Field, ...]:
     return declaration_of(cls).fields
 
 
-def decoder(cls: type[T], version: int) -> Callable[[memoryview], T]:
-    """The function that reads a whole body of this version. It raises WireError, whatever the bytes are."""
-    return cast("Callable[[memoryview], T]", _built(build_decoder, cls, version))
+class Decode(Protocol[M]):
+    """Reads a body that goes from `at` to the end of the buffer. It raises WireError, whatever the bytes are."""
+
+    def __call__(self, data: memoryview, at: int = 0) -> M: ...
+
+
+def decoder(cls: type[T], version: int) -> Decode[T]:
+    """The function that reads a whole body of this version."""
+    return cast("Decode[T]", _built(build_decoder, cls, version))
 
 
 def encoder(cls: type[T], version: int) -> Callable[[T], bytes]:

@@ -20,6 +20,8 @@ class TextUnpackers(dict[int, Callable[[Buffer, int], tuple[Any, ...]]]):
         self._base = base
 
     def __missing__(self, lead: int) -> Callable[[Buffer, int], tuple[Any, ...]]:
+        if lead < self._base:
+            raise WireError(f"a length of {lead - self._base}")
         unpack = struct.Struct(f">{lead - self._base}s{self._after}").unpack_from
         if lead < 128:
             self[lead] = unpack
