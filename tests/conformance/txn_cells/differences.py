@@ -38,7 +38,21 @@ def _no_such_producer(told: Told, version: int) -> Told:
     return {**told, "answer": {"markers": [{**marker, "topics": [refused]}]}}
 
 
+def _only_the_answer(told: Told, version: int) -> Told:
+    return {"answer": told["answer"]}
+
+
+FENCED_IN_THE_LAST_EPOCH = frozenset(
+    f"Stored, ongoing in the last epoch{path}: Init of {who}"
+    for path in ("", ", new path")
+    for who in ("a new instance", "who goes on")
+)
 DIFFERENCES = (
+    Difference(
+        "A producer that is fenced in its last epoch gets its new id from the next InitProducerId",
+        FENCED_IN_THE_LAST_EPOCH,
+        _only_the_answer,
+    ),
     Difference(
         "A batch of a producer without an epoch is refused",
         frozenset({"Empty: Write outside of the transaction in the epoch before"}),

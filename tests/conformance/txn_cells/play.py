@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
 from tests.conformance.asking import UNKNOWN_ID, topic_id
@@ -50,11 +50,26 @@ TIMES = {"transaction_start_time_ms", "last_timestamp", "timestamp"}
 
 
 @dataclass(frozen=True)
+class Stored:
+    """A record of `__transaction_state` with which a broker starts. `form`: the level of the feature that wrote it."""
+
+    status: int
+    epoch: int
+    _: KW_ONLY
+    in_partition: bool = False
+    client_version: int = 0
+    has_previous: bool = False
+    has_next: bool = False
+    form: int = 2
+
+
+@dataclass(frozen=True)
 class State:
-    """How a transactional id is brought there."""
+    """How a transactional id is brought there: by asking, or by what is stored of it."""
 
     name: str
     asks: tuple[Ask, ...] = ()
+    stored: Stored | None = None
 
 
 @dataclass(frozen=True)

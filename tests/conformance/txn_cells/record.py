@@ -15,10 +15,11 @@ from tests.conformance.asking import eventually
 from tests.conformance.creating import create_topic
 from tests.conformance.groups_cells.record import kafka_version, wait_for_coordinator
 from tests.conformance.raw import Wire
-from tests.conformance.txn_cells import adding, ending, markers, older, reading, starting, writing
-from tests.conformance.txn_cells.asks import Add, CommitOffset, End, Init, Producers, Write
+from tests.conformance.txn_cells import adding, ending, markers, older, reading, starting, stored, writing
+from tests.conformance.txn_cells.asks import Add, CommitOffset, End, Init, InitPlain, Producers, Write
 from tests.conformance.txn_cells.play import Cell, Play
-from tests.conformance.under_test import running
+from tests.conformance.txn_cells.stored import know_stored, number_of, store
+from tests.conformance.under_test import UnderTest, running
 
 from lowwater.wire.messages import (
     ApiVersionsRequest,
@@ -30,7 +31,7 @@ from lowwater.wire.messages.delete_topics import DeleteTopicState
 from lowwater.wire.messages.update_features import FeatureUpdateKey
 
 ANSWERS = Path(__file__).with_name("answers.json")
-FAMILIES = (starting, adding, ending, writing, markers, reading, older)
+FAMILIES = (starting, adding, ending, writing, markers, reading, older, stored)
 CELLS: dict[str, Cell] = {cell.title: cell for family in FAMILIES for cell in family.CELLS}
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -41,6 +42,7 @@ COMMAND = "python -m tests.conformance.txn_cells.record"
 SHARED_TOPIC = "shared"
 FEATURE = "transaction.version"
 UPGRADE, DOWNGRADE = 1, 2
+LEVEL_MAX = 2
 STAGES = 12
 _numbers = itertools.count(1)
 
@@ -59,12 +61,15 @@ class Stage:
 
     def play(self, cell: Cell, version: int) -> dict[str, Any]:
         """One cell in one version, with a transactional id of its own, and a topic if it looks at logs."""
-        number = next(_numbers)
+        stored = cell.state.stored
+        number = next(_numbers) if stored is None else number_of(cell, version)
         topic = f"topic-{number}" if cell.looks_at_logs else SHARED_TOPIC
         if cell.looks_at_logs:
             create_topic(self._address, topic, partitions=2)
         try:
             play = Play(self._wire, f"tx-{number}", topic, f"group-{number}", self._coordinator_epoch)
+            if stored is not None:
+                know_stored(play, stored, number)
             told = play.run(cell, version)
         except Exception:
             self._wire = Wire(self._address)  # an answer may still be under way on the old one
@@ -77,13 +82,18 @@ class Stage:
 def prepare(address: tuple[str, int]) -> None:
     """The shared topic, and coordinators that are at work."""
     create_topic(address, SHARED_TOPIC, partitions=2)
+    wait_for_coordinators(address)
+
+
+def wait_for_coordinators(address: tuple[str, int]) -> None:
+    """They are found, have read what is stored, and have producer ids to give."""
     with Wire(address) as wire:
         find = FindCoordinatorRequest(coordinator_keys=["x"], key_type=1)
         eventually(lambda: wire.ask(find).coordinators[0].error_code == 0)
     wait_for_coordinator(address)
     with Wire(address) as wire:
         first = Play(wire, "first", SHARED_TOPIC, "group", 0)
-        first.prepare((Init(), Add(v=3), End(v=4)))
+        first.prepare((InitPlain("N"), Init(), Add(v=3), End(v=4)))
 
 
 def coordinator_epoch(wire: Wire) -> int:
@@ -142,10 +152,26 @@ def chosen(words: list[str]) -> Iterator[Cell]:
             yield cell
 
 
-def on_many_stages(
-    address: tuple[str, int], cells: Collection[Cell], do: Callable[[Stage, Cell], T], *, is_kafka: bool
-) -> dict[str, T]:
-    """What `do` makes of each cell, many at a time, those of one level of the feature after those of another.
+def on_stages(broker: UnderTest, cells: Collection[Cell], do: Callable[[Stage, Cell], T]) -> dict[str, T]:
+    """What `do` makes of each cell: those of one level of the feature after those of another, the stored ones last."""
+    told: dict[str, T] = {}
+    asked = [cell for cell in cells if cell.state.stored is None]
+    for level in sorted({cell.level for cell in asked}, reverse=True):
+        set_level(broker.address, level)
+        told |= _on_many_stages(broker, [cell for cell in asked if cell.level == level], do)
+    found = [cell for cell in cells if cell.state.stored is not None]
+    if found:
+        set_level(broker.address, LEVEL_MAX)
+        with Wire(broker.address) as wire:
+            store(wire, found, SHARED_TOPIC)
+        broker.restart()
+        wait_for_coordinators(broker.address)
+        told |= _on_many_stages(broker, found, do)
+    return told
+
+
+def _on_many_stages(broker: UnderTest, cells: Collection[Cell], do: Callable[[Stage, Cell], T]) -> dict[str, T]:
+    """Many at a time.
 
     Apache Kafka looks for the partitions of several requests at once, and may answer one in the words of another's
     version; so those that ask it to look go one by one.
@@ -154,26 +180,21 @@ def on_many_stages(
 
     def on_own_stage(cell: Cell) -> T:
         if not hasattr(local, "stage"):
-            local.stage = Stage(address)
+            local.stage = Stage(broker.address)
         return do(local.stage, cell)
 
-    told: dict[str, T] = {}
+    alone = [cell for cell in cells if broker.name == "kafka" and isinstance(cell.ask, Write | CommitOffset)]
     with ThreadPoolExecutor(STAGES) as pool:
-        for level in sorted({cell.level for cell in cells}, reverse=True):
-            set_level(address, level)
-            mine = [cell for cell in cells if cell.level == level]
-            alone = [cell for cell in mine if is_kafka and isinstance(cell.ask, Write | CommitOffset)]
-            under_way = {cell.title: pool.submit(on_own_stage, cell) for cell in mine if cell not in alone}
-            told |= {title: each.result() for title, each in under_way.items()}
-            told |= {cell.title: on_own_stage(cell) for cell in alone}
-    return told
+        under_way = {cell.title: pool.submit(on_own_stage, cell) for cell in cells if cell not in alone}
+        told = {title: each.result() for title, each in under_way.items()}
+    return told | {cell.title: on_own_stage(cell) for cell in alone}
 
 
 def main() -> None:
     answers = recorded() if ANSWERS.exists() else {}
     with running("kafka", SETTINGS) as kafka:
         prepare(kafka.address)
-        answers |= on_many_stages(kafka.address, [*chosen(sys.argv[1:])], record, is_kafka=True)
+        answers |= on_stages(kafka, [*chosen(sys.argv[1:])], record)
     kept = {title: answers[title] for title in CELLS if title in answers}
     ANSWERS.write_text(written(kept))
     print(f"{len(kept)} cells, {ANSWERS.stat().st_size} bytes")
