@@ -9,7 +9,7 @@ from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.generated import ensure_topic
 from lowwater.testing.simdisk import SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
-from lowwater.wire.records import Record, build_batch
+from lowwater.wire.records import TRANSACTIONAL, Record, build_batch
 
 COMPACTED = {"log.cleanup.policy": "compact", "log.segment.bytes": "500", "log.cleaner.min.cleanable.ratio": "0"}
 BACKOFF_MS = 15_000
@@ -73,3 +73,26 @@ def test_a_log_that_cannot_be_opened_does_not_keep_the_others_from_compaction() 
     broker.start()
     broker.time.advance(2 * BACKOFF_MS)
     assert log_of(broker, "good").clean_until > 0
+
+
+def test_idle_producers_are_forgotten_but_not_those_in_a_transaction() -> None:
+    hour_ms = 3_600_000
+    broker = VirtualBroker(
+        {"producer.id.expiration.ms": str(hour_ms), "producer.id.expiration.check.interval.ms": "60000"}
+    )
+    run(ensure_topic(broker.broker, "orders", 1))
+    broker.time.settle()
+    log = log_of(broker, "orders")
+    for producer_id in (7, 8):
+        batch = build_batch(
+            [Record(0, broker.clock.now_ms(), b"key", b"v")],
+            producer_id=producer_id,
+            producer_epoch=0,
+            base_sequence=0,
+            attributes=TRANSACTIONAL if producer_id == 8 else 0,
+        )
+        log.append(memoryview(batch), broker.clock.now_ms(), in_transaction=True)
+    broker.time.advance(hour_ms - 1)
+    assert [producer_id for producer_id, _ in log.producers()] == [7, 8]
+    broker.time.advance(60_000)
+    assert [producer_id for producer_id, _ in log.producers()] == [8]

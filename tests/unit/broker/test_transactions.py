@@ -20,6 +20,7 @@ from lowwater.errors import ErrorCode
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import CrashState, SimDisk
 from lowwater.testing.virtual_time import VirtualBroker
+from lowwater.wire.messages import DeleteTopicsRequest
 
 STATE_TOPIC = "__transaction_state"
 BOTH = pytest.mark.parametrize("moves_on", [True, False], ids=["new", "old"])
@@ -247,6 +248,22 @@ def test_pipelined_batches_keep_their_order_while_the_first_one_waits(producer: 
     assert [placed(one).error_code for one in sent] == [OK] * 5
     assert [placed(one).base_offset for one in sent] == list(range(5))
     assert values_in(broker, "t") == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_batch_whose_topic_is_deleted_while_it_waits_is_refused(producer: TxnProducer) -> None:
+    broker = producer.broker
+    broker.offload.held = True
+    sent = [producer.send("t", b"a"), producer.send("t", b"b")]
+    broker.time.settle()
+    deleted = broker.send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    broker.offload.do(1)
+    broker.time.settle()
+    assert deleted.is_answered
+    assert not any(one.is_answered for one in sent)
+    broker.offload.release()
+    broker.time.settle()
+    assert [placed(one).error_code for one in sent] == [ErrorCode.UNKNOWN_TOPIC_OR_PARTITION] * 2
+    assert producer.end(commit=True) is OK
 
 
 # -- crashes

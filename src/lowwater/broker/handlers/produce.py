@@ -206,16 +206,18 @@ class ProduceJob:
         turns, producer_id = self._broker.transactions.turns, self._writer.producer_id
         await turns.take(producer_id)
         try:
-            refusals = await self._refusals(self._writer)
+            places = [self._place_of(late) for late in self.late]
+            refusals = await self._refusals(self._writer, [place for place in places if place is not None])
             self._now_ms = self._broker.clock.now_ms()
-            for late in self.late:
-                late.answers[late.position] = self._append_one_late(late, refusals)
+            for late, place in zip(self.late, places, strict=True):
+                late.answers[late.position] = self._append_one_late(late, place, refusals)
         finally:
             turns.end(producer_id)
 
-    async def _refusals(self, writer: Writer) -> Refusals:
-        """Of those left; asked again behind every wait, so that a zombie writes nothing."""
-        places = [place for late in self.late if (place := self._place_of(late)) is not None]
+    async def _refusals(self, writer: Writer, places: list[TopicPartition]) -> Refusals:
+        """Asked again behind every wait, so that a zombie writes nothing."""
+        if not places:
+            return {}
         try:
             return await self._broker.transactions.admit(writer, places, adds=self._version >= ADDS_PARTITIONS_SINCE)
         except ApiError as error:
@@ -225,16 +227,18 @@ class ProduceJob:
         try:
             return self._broker.partition(late.topic, late.partition).log.topic_partition
         except ApiError:
-            return None  # deleted meanwhile, as is told when it would be written
+            return None  # deleted while it stood in line
 
-    def _append_one_late(self, late: LateBatch, refusals: Refusals) -> PartitionProduceResponse:
+    def _append_one_late(
+        self, late: LateBatch, place: TopicPartition | None, refusals: Refusals
+    ) -> PartitionProduceResponse:
         partition = None
         try:
-            partition = self._broker.partition(late.topic, late.partition)
-            place = partition.log.topic_partition
+            if place is None:
+                raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, "the topic was deleted")
             if place in refusals:
-                partition = None  # the log was not asked, and nothing is told of it
                 raise ApiError(self._told(refusals[place]), f"{place} is not written to: {refusals[place].name}")
+            partition = self._broker.partition(late.topic, late.partition)
             appended = self._append_in_transaction(partition, memoryview(late.batch), admitted=True)
         except ApiError as error:
             self.failed = error
