@@ -13,7 +13,19 @@ from tests.sim.scripts import SCRIPTS
 from lowwater.testing.faults_disk import FaultKind
 
 # Long scripts have hundreds of operations: every so many of them will do here, `python -m tests.crash.faults` has all.
-EVERY = {"compactions": 11, "deletions": 5, "producers": 5, "restarts": 4, "rolls": 3, "ceilings": 4, "all_expired": 3}
+EVERY = {
+    "compactions": 11,
+    "compacted_transactions": 13,
+    "deletions": 5,
+    "producers": 5,
+    "transactions": 7,
+    "restarts": 4,
+    "rolls": 3,
+    "ceilings": 4,
+    "all_expired": 3,
+}
+# A compaction that cannot read just gives up.
+READING = sorted(SCRIPTS.keys() - {"compactions", "compacted_transactions"})
 
 
 @pytest.mark.parametrize("script", SCRIPTS)
@@ -34,7 +46,7 @@ def test_a_full_disk_is_survived_and_service_goes_on(script: str, kind: FaultKin
     assert report.resumed > 0
 
 
-@pytest.mark.parametrize("script", sorted(SCRIPTS.keys() - {"compactions"}))  # one that cannot read just gives up
+@pytest.mark.parametrize("script", READING)
 @pytest.mark.parametrize("lasting", [False, True])
 def test_an_unreadable_sector_destroys_nothing(script: str, lasting: bool) -> None:
     report = run_faults(script, FaultKind.READ, lasting=lasting, every=1 + EVERY.get(script, 1) // 4)

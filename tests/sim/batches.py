@@ -77,7 +77,7 @@ def _decode(raw: bytes) -> Batch:
     assert crc == crc32c.crc32c(raw[21:]), f"checksum of the batch at offset {base}"
     assert attributes & 7 == 0, "these tests write uncompressed batches"
     horizon_set = bool(attributes & 0x40)
-    assert horizon_set or base_timestamp >= 0
+    assert horizon_set or base_timestamp >= 0 or not count
     records, at = [], HEADER.size
     for _ in range(count):
         record, at = _decode_record(raw, at, base, base_timestamp)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from tests.sim.batches import NO_PRODUCER, Batch, Record, encode
+from tests.sim.decided import Timeline
 from tests.sim.ledger import PartitionLedger, Promised
 from tests.sim.world import open_partition, open_store, read_log, read_once
+from tests.unit.log.transactional import committed
 
-from lowwater.errors import ApiError
+from lowwater.errors import ApiError, ErrorCode
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.store import LogStore
 from lowwater.testing.simdisk import CrashState, SimDisk, SimIds
@@ -50,11 +52,14 @@ def _judge_partition(ledger: PartitionLedger, log: PartitionLog, state: CrashSta
     found = {record.offset: record for batch in batches for record in batch.records}
     _in_order(batches, log)
     _nothing_foreign(ledger, batches, found)
-    _acked_survive(ledger, found, state)
+    timeline = Timeline.of(ledger, max(batches[-1].last_offset if batches else -1, log.log_start - 1))
+    _acked_survive(ledger, batches, timeline, state)
+    _transactions_agree(ledger, log, batches, timeline, state)
     _lookups_agree(log, batches)
     _times_agree(log, [record for batch in batches for record in batch.records])
     _offsets_are_new(ledger, log, state)
     _producers_remember(ledger, log, batches, state)
+    _transactions_can_end(log)
 
 
 def _first(batches: list[Batch]) -> int:
@@ -79,14 +84,18 @@ def _nothing_foreign(ledger: PartitionLedger, batches: list[Batch], found: dict[
         _require(all(batch.raw in raw for batch in batches), "a batch is not as it was written")
 
 
-def _acked_survive(ledger: PartitionLedger, found: dict[int, Record], state: CrashState) -> None:
+def _acked_survive(ledger: PartitionLedger, batches: list[Batch], timeline: Timeline, state: CrashState) -> None:
     deletable = ledger.start_allowed(state.at)
-    newest = {record.key: record.offset for record in found.values()}
+    found = {record.offset for batch in batches for record in batch.records}
+    counting = [record for batch in batches if timeline.counts(batch) for record in batch.records]
+    newest = {record.key: record.offset for record in counting}
+    compacted = ledger.compacted_at < state.at
     for promise in ledger.acked(state.at, power_cut=state.power_cut):
+        if compacted and (promise.batch.is_control or timeline.is_aborted(promise.batch)):
+            continue
         for record in promise.batch.records:
             if record.offset < deletable or record.offset in found:
                 continue
-            compacted = ledger.compacted_at < state.at
             superseded = compacted and newest.get(record.key, -1) > record.offset
             expired = compacted and _may_be_forgotten(ledger, record, state)
             _require(superseded or expired, f"acked offset {record.offset} is lost: {record}")
@@ -125,24 +134,66 @@ def _times_agree(log: PartitionLog, records: list[Record]) -> None:
         )
 
 
+def _transactions_agree(
+    ledger: PartitionLedger, log: PartitionLog, batches: list[Batch], timeline: Timeline, state: CrashState
+) -> None:
+    """Readers of committed records stop before the first open transaction and get what was committed before it."""
+    firsts = [batch.base_offset for batch in timeline.open().values()]
+    expected = min([log.log_end, *(max(first, log.log_start) for first in firsts)])
+    if log.log_start > ledger.start_allowed(state.at) and any(first < log.log_start for first in firsts):
+        # The first segment vanished unsynced, and with it where a transaction began.
+        _require(log.last_stable >= expected, f"last stable offset {log.last_stable}, not {expected} or later")
+        return
+    _require(log.last_stable == expected, f"last stable offset {log.last_stable}, not {expected}")
+    known = {one for one, batch in timeline.open().items() if log.has_transaction(one, batch.producer_epoch)}
+    _require(known == timeline.open().keys(), f"open are {timeline.open().keys()}, known {known}")
+    visible = [record for batch in batches if timeline.counts(batch) for record in batch.records]
+    wanted = [record.offset for record in visible if log.log_start <= record.offset < expected]
+    got = [record.offset for record in committed(log)]
+    _require(got == wanted, f"readers of committed records get {got}, not {wanted}")
+
+
+def _transactions_can_end(log: PartitionLog) -> None:
+    for producer_id, producer in log.producers():
+        if producer.txn_start_offset >= 0:
+            log.append_marker(producer_id, producer.epoch, False, 0, 0)
+    _require(log.last_stable == log.log_end, f"last stable offset {log.last_stable} with nothing open")
+
+
 def _producers_remember(ledger: PartitionLedger, log: PartitionLog, batches: list[Batch], state: CrashState) -> None:
     """A repeated batch that survived is answered with its offset; one that was lost is never called a duplicate."""
     present = {batch.raw for batch in batches}
     sent: dict[int, list[Promised]] = {}
     for promise in ledger.promised:
-        if promise.batch.producer_id >= 0 and promise.at <= state.at:
+        if promise.batch.producer_id >= 0 and not promise.batch.is_control and promise.at <= state.at:
             sent.setdefault(promise.batch.producer_id, []).append(promise)
     for promises in sent.values():
         kept = [promise for promise in promises if promise.batch.raw in present]
-        if kept and not ledger.config.compact:
+        if kept and any(batch.producer_epoch > kept[-1].batch.producer_epoch for batch in _markers(batches, kept[-1])):
+            _is_fenced(ledger, log, kept[-1])
+        elif kept and not ledger.config.compact:
             _is_duplicate(ledger, log, kept[-1])
         for promise in promises:
             if promise.batch.raw not in present and promise.batch.base_offset >= log.log_start:
                 _is_no_duplicate(ledger, log, promise)
 
 
+def _markers(batches: list[Batch], promise: Promised) -> list[Batch]:
+    return [batch for batch in batches if batch.is_control and batch.producer_id == promise.batch.producer_id]
+
+
+def _is_fenced(ledger: PartitionLedger, log: PartitionLog, promise: Promised) -> None:
+    """A marker with a higher epoch ended its transaction."""
+    try:
+        log.append(memoryview(_again(promise)), ledger.sent_ms, in_transaction=True)
+    except ApiError as error:
+        _require(error.code == ErrorCode.INVALID_PRODUCER_EPOCH, f"an old epoch is refused with {error}")
+        return
+    raise Violation(f"epoch {promise.batch.producer_epoch} is taken after a marker of a higher one")
+
+
 def _is_duplicate(ledger: PartitionLedger, log: PartitionLog, promise: Promised) -> None:
-    appended = log.append(memoryview(_again(promise)), ledger.sent_ms)
+    appended = log.append(memoryview(_again(promise)), ledger.sent_ms, in_transaction=True)
     _require(appended.duplicate, f"sequence {promise.batch.sequence} is taken twice")
     _require(appended.base_offset == promise.batch.base_offset, f"a repeated batch is now at {appended.base_offset}")
 
@@ -152,7 +203,7 @@ def _is_no_duplicate(ledger: PartitionLedger, log: PartitionLog, promise: Promis
         return
     end = log.log_end
     try:
-        appended = log.append(memoryview(_again(promise)), ledger.sent_ms)
+        appended = log.append(memoryview(_again(promise)), ledger.sent_ms, in_transaction=True)
     except ApiError:
         _require(log.log_end == end, "a refused batch was written")
         return
@@ -162,7 +213,8 @@ def _is_no_duplicate(ledger: PartitionLedger, log: PartitionLog, promise: Promis
 def _again(promise: Promised) -> bytearray:
     batch = promise.batch
     records = [(record.timestamp, record.key, record.value) for record in batch.records]
-    return encode(records, producer=(batch.producer_id, batch.producer_epoch, batch.sequence))
+    producer = batch.producer_id, batch.producer_epoch, batch.sequence
+    return encode(records, producer=producer, transactional=batch.is_transactional)
 
 
 def _offsets_are_new(ledger: PartitionLedger, log: PartitionLog, state: CrashState) -> None:

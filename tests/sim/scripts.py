@@ -161,6 +161,54 @@ def producers(world: World) -> None:
     world.append(orders, size=90, producer=(7, 0, 11))
 
 
+def transactions(world: World) -> None:
+    """Two producers commit and abort over segments, through a kill, a clean stop and a deletion; one never ends."""
+    orders = world.create("orders", replace(SMALL, segment_bytes=500, index_interval_bytes=4096))
+    world.append(orders, size=60)
+    world.append(orders, size=150, producer=(7, 0, 0), transactional=True, flush=True)
+    world.append(orders, size=100, producer=(8, 0, 0), transactional=True)
+    world.end(orders, (7, 0), commit=False, flush=True)
+    world.append(orders, size=150, producer=(7, 0, 1), transactional=True)
+    world.checkpoint()
+    world.end(orders, (8, 0), commit=False)
+    world.kill()
+    world.append(orders, size=60, flush=True)
+    world.end(orders, (7, 1), commit=True, flush=True)
+    world.append(orders, size=100, producer=(8, 0, 1), transactional=True)
+    world.append(orders, size=150, producer=(7, 1, 0), transactional=True)
+    world.close()
+    world.start()
+    world.end(orders, (7, 1), commit=False)
+    world.delete_before(orders, world.log(orders).last_stable + 1)
+    world.append(orders, size=300, flush=True)
+    world.end(orders, (8, 0), commit=True, flush=True)
+    world.append(orders, size=60, producer=(9, 0, 0), transactional=True)
+    world.append(orders, size=400)
+    world.append(orders, size=60, producer=(9, 0, 1), transactional=True)
+
+
+def compacted_transactions(world: World) -> None:
+    """Aborted values displace nothing, and go; markers stay until their time is over."""
+    table = world.create("table", replace(TABLE, delete_retention_ms=HOUR_MS, index_interval_bytes=4096))
+    world.append(table, keys=[b"a", b"b"], size=60)
+    world.append(table, keys=[b"a"], size=60, producer=(7, 0, 0), transactional=True)
+    world.append(table, keys=[b"b"], size=60, producer=(8, 0, 0), transactional=True)
+    world.end(table, (7, 0), commit=False)
+    world.append(table, keys=[b"c"], size=200, flush=True)
+    world.end(table, (8, 0), commit=True)
+    world.append(table, keys=[b"d"], size=300)
+    world.append(table, keys=[b"d"], size=300, flush=True)
+    world.compact(table)
+    for step in range(6):
+        world.append(table, keys=[b"e"], size=60, producer=(7, 0, 1 + step), transactional=True)
+    world.end(table, (7, 0), commit=True)
+    world.append(table, keys=[b"d"], size=300)
+    world.append(table, keys=[b"d"], size=300, flush=True)
+    world.compact(table)
+    world.kill()
+    world.append(table, keys=[b"b"], size=100, producer=(8, 0, 1), transactional=True, flush=True)
+
+
 def restarts(world: World) -> None:
     """Clean stops, kills, and power that stays on all the while; what was unsynced before a kill stays in doubt."""
     orders = world.create("orders", replace(SMALL, segment_bytes=800))
@@ -246,6 +294,8 @@ SCRIPTS: dict[str, Callable[[World], None]] = {
         all_expired,
         compactions,
         producers,
+        transactions,
+        compacted_transactions,
         restarts,
         checkpoints,
         topics,

@@ -13,7 +13,7 @@ from lowwater.errors import StorageError
 from lowwater.log import flush, marks
 from lowwater.log.compaction import execute
 from lowwater.log.config import LogConfig
-from lowwater.log.partition_log import FlushTicket, PartitionLog, run_tickets
+from lowwater.log.partition_log import Appended, FlushTicket, PartitionLog, run_tickets
 from lowwater.log.store import LogStore
 from lowwater.ports import Disk
 from lowwater.testing.simdisk import SimDisk, SimIds
@@ -142,6 +142,7 @@ class World:
         keys: list[bytes | None] | None = None,
         values: list[bytes | None] | None = None,
         producer: tuple[int, int, int] = NO_PRODUCER,
+        transactional: bool = False,
         flush: bool = False,
         times: list[int] | None = None,
     ) -> Promised:
@@ -150,10 +151,22 @@ class World:
         values = values or [self._value(size) for _ in keys]
         times = times or [self.clock.now_ms() + index for index in range(len(keys))]
         records, began = list(zip(times, keys, values, strict=True)), self.disk.operations
-        appended = self.attempt(
-            lambda: self.log(ledger).append(memoryview(encode(records, producer=producer)), self.clock.now_ms())
-        )
+
+        def append() -> Appended:
+            batch = encode(records, producer=producer, transactional=transactional)
+            return self.log(ledger).append(memoryview(batch), self.clock.now_ms(), in_transaction=transactional)
+
+        appended = self.attempt(append)
         assert not appended.duplicate
+        return self._note(ledger, appended, began, flush=flush)
+
+    def end(self, ledger: PartitionLedger, producer: tuple[int, int], *, commit: bool, flush: bool = False) -> Promised:
+        """Append the marker that ends a transaction of (producer id, epoch)."""
+        began, now_ms = self.disk.operations, self.clock.now_ms()
+        appended = self.attempt(lambda: self.log(ledger).append_marker(*producer, commit, 0, now_ms))
+        return self._note(ledger, appended, began, flush=flush)
+
+    def _note(self, ledger: PartitionLedger, appended: Appended, began: int, *, flush: bool) -> Promised:
         stored = self.attempt(lambda: read_once(self.log(ledger), appended.base_offset))[0]
         assert (stored.base_offset, stored.last_offset) == (appended.base_offset, appended.last_offset)
         promise = Promised(self.disk.operations, stored, began)
