@@ -34,6 +34,8 @@ class Coordinator(ABC, Generic[S]):
     """Made on first use, or at the start when there is something to load. `subject` names what it coordinates."""
 
     subject: str
+    # One for each partition.
+    _shards: Sequence[ShardDriver[S]]
 
     def __init__(self, broker: Broker, topic: InternalTopic) -> None:
         self.broker = broker
@@ -48,11 +50,6 @@ class Coordinator(ABC, Generic[S]):
         self._timers.clear()
         for driver in self._shards:
             driver.stop()
-
-    @property
-    @abstractmethod
-    def _shards(self) -> Sequence[ShardDriver[S]]:
-        """One for each partition."""
 
     def _start(self) -> None:
         for index, driver in enumerate(self._shards):

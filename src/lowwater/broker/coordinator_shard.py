@@ -148,8 +148,8 @@ class ShardDriver(Generic[S]):
         except Exception as error:
             self._give_up(error)
             raise
-        asks_for_more = outcome.records or outcome.computations or outcome.effects
-        if not self._rounds.pending and len(outcome.replies) == 1 and not asks_for_more:
+        asks_for_more = outcome.records or self._rounds.pending or outcome.computations or outcome.effects
+        if not asks_for_more and len(outcome.replies) == 1:
             # Nothing to write and nothing to wait for, as with nearly every heartbeat.
             [(replied, response)] = outcome.replies
             if replied is ticket:
@@ -213,7 +213,7 @@ class ShardDriver(Generic[S]):
         current = self._rounds.changed(key)
         current.add(outcome.records, outcome.producer)
         self._take_replies(outcome.replies, current)
-        self._take_effects(outcome.effects, current)
+        current.effects += outcome.effects
         if current.records >= ROUND_RECORDS_MAX:
             self._write()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowwater.broker.coordinator import Coordinator, InternalTopic
@@ -39,15 +38,11 @@ class GroupCoordinator(Coordinator[GroupShard]):
         self._topics = GroupTopics(broker.topics)
         self._retired = GroupMetrics()
         self._warned: set[str] = set()
-        self._drivers = [GroupDriver(self, index) for index in range(self._partition_count())]
+        self._shards = self._drivers = [GroupDriver(self, index) for index in range(self._partition_count())]
         self._start()
         broker.topics.on_deleted.append(self._topic_deleted)
         self._repeat("expiry", self._expiry_interval_ms, self._expire_offsets)
         self._repeat("size", lambda: LOOK_AT_SIZE_EVERY_MS, self._look_at_size)
-
-    @property
-    def _shards(self) -> Sequence[GroupDriver]:
-        return self._drivers
 
     def driver(self, index: int) -> GroupDriver:
         return self._drivers[index]

@@ -122,12 +122,13 @@ class Pending(Generic[T]):
 
     def _settle(self) -> None:
         self.done = True
-        callback, further = self._callback, self._further
-        self._callback = self._further = None
+        callback, self._callback = self._callback, None
         if callback is not None:
             callback(self)
-        for callback in further or ():
-            callback(self)
+        if self._further is not None:
+            further, self._further = self._further, None
+            for callback in further:
+                callback(self)
 
 
 def run(coroutine: Coroutine[Any, Any, T]) -> Pending[T]:

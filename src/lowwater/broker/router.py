@@ -162,19 +162,16 @@ class LateReply(Waits):
 
     def _take(self, response: Pending[Any]) -> None:
         try:
-            answer = self._encoded(response)
+            try:
+                value = response.result()
+            except ApiError as error:
+                value = refuse(self._route.api, self._request, error, self._route.version)
+            answer = None if value is None else self._route.reply(value, self._correlation_id)
         except Exception as error:
             # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
             self.fail(error)
         else:
             self.resolve(answer)
-
-    def _encoded(self, response: Pending[Any]) -> Reply | None:
-        try:
-            value = response.result()
-        except ApiError as error:
-            value = refuse(self._route.api, self._request, error, self._route.version)
-        return None if value is None else self._route.reply(value, self._correlation_id)
 
 
 class Router:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.coordinator import Coordinator, InternalTopic, shard_of
@@ -48,13 +48,9 @@ class TransactionCoordinator(Coordinator[TransactionShard]):
         super().__init__(broker, topic)
         self._retired = TransactionMetrics()
         self.turns: Turns[int] = Turns(broker.scheduler)
-        self._drivers = [TransactionDriver(self, index) for index in range(self._partition_count())]
+        self._shards = self._drivers = [TransactionDriver(self, index) for index in range(self._partition_count())]
         self._start()
         broker.topics.on_deleted.append(self._topic_deleted)
-
-    @property
-    def _shards(self) -> Sequence[TransactionDriver]:
-        return self._drivers
 
     def _driver_of(self, transactional_id: str) -> TransactionDriver:
         return self._drivers[shard_of(transactional_id, len(self._drivers))]
