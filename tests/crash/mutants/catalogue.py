@@ -1,4 +1,4 @@
-"""One mutant, at least, for every rule of the log and of groups: a small wrong change that the suites must notice.
+"""One mutant, at least, for every rule of the log, of groups and of transactions: a small wrong change that the suites must notice.
 
 They stand in `rules/*.txt` as patches, in the form of a diff: a line `== name | file | rule`, then lines that go (-),
 come (+) or stay ( ). The suites were not written for them; a survivor means that a rule is not tested. A patch whose
@@ -29,7 +29,12 @@ GROUP_SUITES = [
     "tests/model/test_offsets.py",
     "tests/sim/groups",
 ]
+TRANSACTION_SUITES = [
+    "tests/unit/transactions",
+    "tests/sim/transactions",
+]
 SUITES_BY_FILE = {
+    "transactions/": TRANSACTION_SUITES,
     "groups/": GROUP_SUITES,
     "broker/coordinator": GROUP_SUITES,
     "broker/group_": GROUP_SUITES,

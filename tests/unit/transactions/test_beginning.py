@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.transactions.transaction_world import FIRST_ID, NEW, OLD, TIMEOUT_MS, World
+from tests.unit.transactions.transaction_world import FIRST_ID, LAST_EPOCH, NEW, OLD, TIMEOUT_MS, World
 
 from lowwater.errors import ErrorCode
 from lowwater.transactions.commands import InitProducer
@@ -79,6 +79,7 @@ def test_an_epoch_from_the_future_is_fenced(world):
 def test_another_producer_id_is_fenced(world, state):
     world.in_state(state)
     assert world.init(identity=(77, 0)) is ErrorCode.PRODUCER_FENCED
+    assert world.init(identity=(77, LAST_EPOCH)) is ErrorCode.PRODUCER_FENCED
     assert world.state() is state
 
 
