@@ -13,7 +13,15 @@ from lowwater.errors import ErrorCode
 
 T = TypeVar("T")
 _silent = logging.Logger("silent", logging.CRITICAL + 1)  # librdkafka would print the end of every fenced producer
-QUIET = {"log_level": 0, "logger": _silent, "reconnect.backoff.ms": 20, "reconnect.backoff.max.ms": 200}
+QUIET = {
+    "log_level": 0,
+    "logger": _silent,
+    "reconnect.backoff.ms": 20,
+    "reconnect.backoff.max.ms": 200,
+    # When its only broker goes away and librdkafka begins at its bootstrap servers again, a transactional producer may
+    # wait for its old coordinator for ever, with Apache Kafka too.
+    "metadata.recovery.strategy": "none",
+}
 
 
 def broker_code(error: Any) -> int:
