@@ -15,7 +15,7 @@ from lowwater.log.config import LogConfig
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.store import LogStore
 from lowwater.system import SystemDisk, SystemIds
-from lowwater.wire.records import Record, build_batch
+from lowwater.wire.records import TRANSACTIONAL, Record, build_batch
 
 pytestmark = pytest.mark.peer("kafka")
 
@@ -52,6 +52,36 @@ def filled(store: LogStore, config: LogConfig) -> PartitionLog:
         log.append(memoryview(build_batch(records, codec=number % 5, **sequence)), NOW)
     log.flush()
     return log
+
+
+def with_transactions(store: LogStore) -> PartitionLog:
+    """Some committed, some aborted, of which compaction leaves batches without records."""
+    log = store.partition("orders", b"2" * 16, 0, LogConfig(2000, compact=True), store.boot_count)
+    for number in range(40):
+        producer = {"producer_id": 5 + number % 2, "producer_epoch": 0, "base_sequence": number // 2}
+        batch = build_batch([Record(0, NOW, b"k%d" % number, b"v" * 50)], attributes=TRANSACTIONAL, **producer)
+        log.append(memoryview(batch), NOW, in_transaction=True)
+        if number % 4 > 1:
+            log.append_marker(producer["producer_id"], 0, number % 8 > 3, 3, NOW)
+    log.flush()
+    return log
+
+
+def test_kafka_dump_log_reads_transactions(tmp_path: Path) -> None:
+    store = LogStore.open(SystemDisk(), str(tmp_path / "data"), now_ms=NOW, ids=SystemIds())
+    log = with_transactions(store)
+    assert log.last_stable == log.log_end
+    before = dumped(sorted(Path(log.directory).glob("*.log")))
+    assert (before.count("endTxnMarker: COMMIT"), before.count("endTxnMarker: ABORT")) == (10, 10)
+    assert before.count("coordinatorEpoch: 3") == 20
+    plan = log.plan_compaction(NOW)
+    assert plan is not None
+    log.finish_compaction(execute(plan))
+    told = dumped(sorted(Path(log.directory).glob("*.log")))
+    store.close(NOW)
+    assert not COMPLAINTS.search(before + told), COMPLAINTS.search(before + told)
+    assert len(re.findall("isTransactional: true", told)) > told.count("endTxnMarker") > 0
+    assert len(told) < len(before)
 
 
 @pytest.mark.parametrize("compacted", [False, True])
