@@ -151,6 +151,22 @@ class Add(Ask):
 
 
 @dataclass(frozen=True)
+class AddMany(Ask):
+    """For this id and others of the run at once (since v4); `verify` is for the last alone."""
+
+    _: KW_ONLY
+    others: Sequence[tuple[str, str]] = ()
+    verify: bool = False
+    request_type = AddPartitionsToTxnRequest
+
+    def request(self, cast: Cast, version: int) -> Any:
+        asked = [Add(self.actor), *(Add(actor, id=id) for actor, id in self.others)]
+        transactions = [each.request(cast, version).transactions[0] for each in asked]
+        transactions[-1].verify_only = self.verify
+        return AddPartitionsToTxnRequest(transactions=transactions)
+
+
+@dataclass(frozen=True)
 class AddOffsets(Ask):
     _: KW_ONLY
     group: str | None = None
@@ -250,6 +266,27 @@ class Write(Ask):
 
 
 @dataclass(frozen=True)
+class WriteBoth(Ask):
+    """One record to each of two partitions; the second may be `outside` of the transaction, or of nobody."""
+
+    _: KW_ONLY
+    second_partition: int = 1
+    outside: bool = False
+    of_nobody: bool = False
+    request_type = ProduceRequest
+    touches_logs = True
+
+    def request(self, cast: Cast, version: int) -> Any:
+        first = Write(self.actor).request(cast, version)
+        producer_of = "nobody" if self.of_nobody else None
+        second = Write(
+            self.actor, partition=self.second_partition, transactional=not self.outside, producer_of=producer_of
+        ).request(cast, version)
+        first.topic_data[0].partition_data += second.topic_data[0].partition_data
+        return first
+
+
+@dataclass(frozen=True)
 class Mark(Ask):
     """A marker, as coordinators write them, and administrators who abort a hanging transaction.
 
@@ -339,6 +376,17 @@ class Describe(Ask):
 
     def request(self, cast: Cast, version: int) -> Any:
         return DescribeTransactionsRequest(transactional_ids=[self.transactional_id(cast)])
+
+
+@dataclass(frozen=True)
+class DescribeMany(Ask):
+    _: KW_ONLY
+    ids: Sequence[str] = ()
+    request_type = DescribeTransactionsRequest
+
+    def request(self, cast: Cast, version: int) -> Any:
+        named = [cast.transactional_id + each for each in self.ids]
+        return DescribeTransactionsRequest(transactional_ids=named)
 
 
 @dataclass(frozen=True)

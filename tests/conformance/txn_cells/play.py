@@ -217,7 +217,8 @@ class Play:
         if name in TIMES and value > 0:
             return "a time"
         if isinstance(value, str):
-            return {self.transactional_id: "id", self.topic: "topic", self.group: "group"}.get(value, value)
+            value = value.replace(self.transactional_id, "id") if value.startswith(self.transactional_id) else value
+            return {self.topic: "topic", self.group: "group"}.get(value, value)
         if hasattr(value, "__slots__") and not isinstance(value, int | bool):
             slots = [each for each in value.__slots__ if each not in UNSAID]
             return {each: self._plain(getattr(value, each), each) for each in slots}

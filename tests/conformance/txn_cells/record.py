@@ -15,8 +15,8 @@ from tests.conformance.asking import eventually
 from tests.conformance.creating import create_topic
 from tests.conformance.groups_cells.record import kafka_version, wait_for_coordinator
 from tests.conformance.raw import Wire
-from tests.conformance.txn_cells import adding, ending, markers, older, reading, starting, stored, writing
-from tests.conformance.txn_cells.asks import Add, CommitOffset, End, Init, InitPlain, Producers, Write
+from tests.conformance.txn_cells import adding, ending, markers, older, reading, several, starting, stored, writing
+from tests.conformance.txn_cells.asks import Add, CommitOffset, End, Init, InitPlain, Producers, Write, WriteBoth
 from tests.conformance.txn_cells.play import Cell, Play
 from tests.conformance.txn_cells.stored import know_stored, number_of, store
 from tests.conformance.under_test import UnderTest, running
@@ -31,7 +31,7 @@ from lowwater.wire.messages.delete_topics import DeleteTopicState
 from lowwater.wire.messages.update_features import FeatureUpdateKey
 
 ANSWERS = Path(__file__).with_name("answers.json")
-FAMILIES = (starting, adding, ending, writing, markers, reading, older, stored)
+FAMILIES = (starting, adding, ending, writing, markers, reading, several, older, stored)
 CELLS: dict[str, Cell] = {cell.title: cell for family in FAMILIES for cell in family.CELLS}
 SETTINGS = {
     "offsets.topic.num.partitions": "1",
@@ -183,7 +183,9 @@ def _on_many_stages(broker: UnderTest, cells: Collection[Cell], do: Callable[[St
             local.stage = Stage(broker.address)
         return do(local.stage, cell)
 
-    alone = [cell for cell in cells if broker.name == "kafka" and isinstance(cell.ask, Write | CommitOffset)]
+    alone = [
+        cell for cell in cells if broker.name == "kafka" and isinstance(cell.ask, Write | WriteBoth | CommitOffset)
+    ]
     with ThreadPoolExecutor(STAGES) as pool:
         under_way = {cell.title: pool.submit(on_own_stage, cell) for cell in cells if cell not in alone}
         told = {title: each.result() for title, each in under_way.items()}
