@@ -15,7 +15,7 @@ class Ticket(Pending[Any]):
     __slots__ = ("has_reply",)
 
     def __init__(self) -> None:
-        super().__init__()
+        Pending.__init__(self)  # super() would cost as much again, and each request that waits has one
         self.has_reply = False
 
     def settle(self, response: Any) -> None:

@@ -142,7 +142,7 @@ class Waits(Pending[Reply | None]):
     __slots__ = ("is_ready", "pipelines")
 
     def __init__(self, *, pipelines: bool) -> None:
-        super().__init__()
+        Pending.__init__(self)  # as in Ticket
         self.is_ready = False
         self.pipelines = pipelines
 
@@ -153,7 +153,7 @@ class LateReply(Waits):
     __slots__ = ("_correlation_id", "_request", "_route")
 
     def __init__(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> None:
-        super().__init__(pipelines=route.pipelines)
+        Waits.__init__(self, pipelines=route.pipelines)
         self._route = route
         self._request = request
         self._correlation_id = correlation_id
