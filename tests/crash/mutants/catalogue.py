@@ -33,11 +33,18 @@ TRANSACTION_SUITES = [
     "tests/unit/transactions",
     "tests/sim/transactions",
 ]
+BROKER_TRANSACTION_SUITES = [
+    "tests/unit/broker/test_transactions.py",
+    "tests/unit/broker/test_transaction_apis.py",
+    "tests/unit/broker/test_transaction_crashes.py",
+    "tests/sim/transactions",
+]
 SUITES_BY_FILE = {
     "transactions/": TRANSACTION_SUITES,
     "groups/": GROUP_SUITES,
-    "broker/coordinator": GROUP_SUITES,
-    "broker/group_": GROUP_SUITES,
+    "broker/transaction": BROKER_TRANSACTION_SUITES,
+    "broker/coordinator": [*BROKER_TRANSACTION_SUITES[:-1], *GROUP_SUITES],
+    "broker/group_": [*BROKER_TRANSACTION_SUITES[:-1], *GROUP_SUITES],
     "": LOG_SUITES,
 }
 

@@ -227,7 +227,7 @@ def write_markers(
     marker = WritableTxnMarker(
         producer_id=producer.producer_id,
         producer_epoch=fields.pop("epoch", producer.epoch),
-        transaction_result=False,
+        transaction_result=fields.pop("commit", False),
         topics=[WritableTxnMarkerTopic(name=topic, partition_indexes=list(indexes))],
         coordinator_epoch=coordinator_epoch,
         **fields,
@@ -261,6 +261,31 @@ def test_a_marker_by_hand_also_ends_what_was_committed_for_groups(producer: TxnP
     assert write_markers(producer, 0, topic="__consumer_offsets") == [OK]
     assert producer.end(commit=True) is OK
     assert fetch(producer.broker, "g") == -1
+
+
+def test_a_marker_by_hand_stands_behind_the_offsets_of_the_same_moment(producer: TxnProducer) -> None:
+    broker = producer.broker
+    assert producer.commit_offset("g", 5) is OK
+    producer.send_offset("g", 6)
+    assert write_markers(producer, 0, topic="__consumer_offsets", commit=True) == [OK]
+    assert fetch(broker, "g") == 6
+    broker.kill()
+    broker.start()
+    broker.time.settle()
+    assert fetch(broker, "g") == 6
+
+
+def test_each_start_of_the_coordinator_has_an_epoch_of_its_own(producer: TxnProducer) -> None:
+    broker = producer.broker
+    epochs = []
+    for _ in range(3):
+        producer.produce("t", b"a")
+        producer.end(commit=True)
+        epochs += [state.coordinator_epoch for _, state in broker.broker.partition("t", 0).log.producers()]
+        broker.kill()
+        broker.start()
+        broker.time.settle()
+    assert epochs == sorted(set(epochs))
 
 
 def test_the_coordinator_s_marker_counts_as_written_where_someone_was_faster(producer: TxnProducer) -> None:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.broker.group_talk import commit, fetch
-from tests.unit.broker.talk import create, delete, placed, values_in
+from tests.unit.broker.group_talk import begin_fetch, commit, fetch, fetched
+from tests.unit.broker.talk import create, delete, partition_of, placed, values_in
 from tests.unit.broker.txn_talk import (
     OK,
     TxnProducer,
@@ -209,6 +209,24 @@ def test_a_transaction_is_complete_only_when_every_marker_is_durable(producer: T
     assert describe(broker).transaction_state == "CompleteCommit"
 
 
+def test_a_transaction_is_complete_only_when_its_offsets_are_durable(producer: TxnProducer) -> None:
+    broker = producer.broker
+    assert producer.commit_offset("g", 5) is OK
+    broker.offload.held = True
+    producer.send_end(commit=True)
+    broker.time.settle()
+    broker.offload.step(1)
+    broker.time.settle()
+    assert broker.offload.waiting == 1
+    assert describe(broker).transaction_state == "PrepareCommit"
+    asked = begin_fetch(broker, "g")
+    assert not asked.is_answered, "who sees the new offset waits until it is durable"
+    broker.offload.release()
+    broker.time.settle()
+    assert describe(broker).transaction_state == "CompleteCommit"
+    assert fetched(asked) == 5
+
+
 def test_a_partition_is_durably_in_the_transaction_before_its_first_record_is_written(producer: TxnProducer) -> None:
     broker = producer.broker
     broker.offload.held = True
@@ -248,6 +266,21 @@ def test_pipelined_batches_keep_their_order_while_the_first_one_waits(producer: 
     assert [placed(one).error_code for one in sent] == [OK] * 5
     assert [placed(one).base_offset for one in sent] == list(range(5))
     assert values_in(broker, "t") == [b"0", b"1", b"2", b"3", b"4"]
+
+
+def test_a_batch_that_comes_later_does_not_overtake_those_that_still_stand_in_line(producer: TxnProducer) -> None:
+    broker = producer.broker
+    log = partition_of(broker, "t").log
+    broker.offload.held = True
+    sent = [producer.send("t", b"%d" % number) for number in range(3)]
+    broker.time.settle()
+    broker.offload.release()
+    while log.log_end < 1:
+        assert broker.time.turn()
+    assert log.log_end == 1
+    sent.append(producer.send("t", b"3"))
+    broker.time.settle()
+    assert [placed(one).base_offset for one in sent] == [0, 1, 2, 3]
 
 
 def test_a_batch_whose_topic_is_deleted_while_it_waits_is_refused(producer: TxnProducer) -> None:
@@ -411,6 +444,27 @@ def test_markers_begin_anew_when_the_state_was_lost_between_them_and_the_complet
     assert producer.produce("t", b"b") is OK
     broker.time.advance(5_000)
     assert committed_values(broker, "t") == [b"a"], "no late marker ends the next transaction"
+
+
+def test_markers_of_a_shard_that_went_down_do_not_end_the_next_transaction() -> None:
+    broker, disk = broken_disk(FaultKind.ENOSPC, "topics")
+    producer = TxnProducer(broker, moves_on=False).begin()
+    producer.produce("t", b"a")
+    broker.offload.held = True
+    producer.send_end(commit=True)
+    broker.time.settle()
+    break_now(disk)
+    broker.offload.release()
+    broker.time.advance(20_000)  # the markers are tried less and less often
+    assert TxnProducer(broker, "other").init() is ErrorCode.COORDINATOR_NOT_AVAILABLE
+    disk.heal()
+    broker.time.advance(2_000)
+    assert states(broker) == {"x": "CompleteCommit"}
+    assert producer.produce("t", b"b") is OK
+    broker.time.advance(50_000)
+    assert committed_values(broker, "t") == [b"a"]
+    assert producer.end(commit=True) is OK
+    assert committed_values(broker, "t") == [b"a", b"b"]
 
 
 def test_offsets_wait_for_a_group_coordinator_that_is_down() -> None:
