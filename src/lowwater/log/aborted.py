@@ -61,8 +61,9 @@ class AbortedTransactions:
 
     def overlapping(self, start: int, end: int, found: list[AbortedTransaction]) -> bool:
         """Add to `found` what touches [start, end); whether later segments cannot have more of it."""
-        for place in range(bisect_left(range(len(self)), start, key=self._last_offset), len(self)):
-            one = self._at(place)
+        first = bisect_left(range(len(self)), start, key=self._last_offset)
+        rest = iter(memoryview(self._numbers)[first * _FIELDS :])
+        for one in map(AbortedTransaction, rest, rest, rest, rest):
             if one.first_offset < end:
                 found.append(one)
             if one.last_stable >= end:

@@ -208,6 +208,8 @@ class PartitionLog(StoredLog):
     def aborted_in_read(self, offset: int, size: int) -> list[tuple[int, int]]:
         """The aborted transactions that concern a read of `size` bytes from `offset` on; a few more do no harm."""
         self.touch()
+        if not self._segments.has_aborts_from(offset):
+            return []
         with self._reading():
             end = self._segments.end_of_read(offset, size)
         return self.aborted_transactions(offset, end)

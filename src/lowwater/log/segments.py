@@ -60,6 +60,13 @@ class Segments:
         beyond = segment.index.offset_beyond(offset - segment.base_offset, size)
         return segment.next_offset if beyond is None else segment.base_offset + beyond
 
+    def has_aborts_from(self, offset: int) -> bool:
+        """Whether a transaction was aborted at or after `offset`: quick, since seldom one was."""
+        for segment in reversed(self.all):
+            if segment.has_aborts or segment.base_offset <= offset:
+                return segment.has_aborts
+        return False
+
     def aborted(self, start: int, end: int) -> list[AbortedTransaction]:
         """Transactions whose aborted records a reader of [start, end) would meet, in the order of their ends."""
         found: list[AbortedTransaction] = []
