@@ -183,9 +183,8 @@ def _on_many_stages(broker: UnderTest, cells: Collection[Cell], do: Callable[[St
             local.stage = Stage(broker.address)
         return do(local.stage, cell)
 
-    alone = [
-        cell for cell in cells if broker.name == "kafka" and isinstance(cell.ask, Write | WriteBoth | CommitOffset)
-    ]
+    lookers = (Write, WriteBoth, CommitOffset) if broker.name == "kafka" else ()
+    alone = [cell for cell in cells if isinstance(cell.ask, lookers)]
     with ThreadPoolExecutor(STAGES) as pool:
         under_way = {cell.title: pool.submit(on_own_stage, cell) for cell in cells if cell not in alone}
         told = {title: each.result() for title, each in under_way.items()}

@@ -29,7 +29,8 @@ def cells() -> Iterator[Cell]:
         yield Cell("Write to two partitions", state, WriteBoth(), then=LOOK, versions=OLD_AND_NEW)
         yield Cell("Write to one that is missing", state, WriteBoth(second_partition=9), then=LOOK, versions=(11, 12))
         yield Cell("Write inside and outside", state, WriteBoth(outside=True), then=LOOK, versions=(11, 12))
-        yield Cell("Write as two producers", state, WriteBoth(of_nobody=True), then=LOOK, versions=(11, 12))
+    for state in (UNKNOWN, EMPTY):
+        yield Cell("Write as two producers", state, WriteBoth(of_nobody=True, v=12), then=LOOK)
 
 
 CELLS = tuple(cells())
