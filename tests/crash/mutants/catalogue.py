@@ -1,4 +1,4 @@
-"""One mutant, at least, for every rule of the log, of groups and of transactions: a wrong change that suites notice.
+"""One mutant, at least, for every rule of the log, of groups and of transactions: a wrong change the suites notice.
 
 They stand in `rules/*.txt` as patches, in the form of a diff: a line `== name | file | rule`, then lines that go (-),
 come (+) or stay ( ). The suites were not written for them; a survivor means that a rule is not tested. A patch whose
