@@ -49,6 +49,10 @@ UNSAID = {
 TIMES = {"transaction_start_time_ms", "last_timestamp", "timestamp"}
 
 
+class TooLateError(AssertionError):
+    """On the way to a state in which a transaction has timed out it did so too early."""
+
+
 @dataclass(frozen=True)
 class Stored:
     """A record of `__transaction_state` with which a broker starts. `form`: the level of the feature that wrote it."""
@@ -160,7 +164,12 @@ class Play:
 
     def prepare(self, asks: Sequence[Ask]) -> None:
         for ask in asks:
-            self._prepare(ask)
+            try:
+                self._prepare(ask)
+            except AssertionError as error:
+                if any(isinstance(each, Until) for each in asks):
+                    raise TooLateError(str(error)) from error
+                raise
 
     def _prepare(self, ask: Ask) -> None:
         """On the way to a state all is asked until it succeeds, and is over."""

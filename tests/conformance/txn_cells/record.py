@@ -17,7 +17,7 @@ from tests.conformance.groups_cells.record import kafka_version, wait_for_coordi
 from tests.conformance.raw import Wire
 from tests.conformance.txn_cells import adding, ending, markers, older, reading, several, starting, stored, writing
 from tests.conformance.txn_cells.asks import Add, CommitOffset, End, Init, InitPlain, Producers, Write, WriteBoth
-from tests.conformance.txn_cells.play import Cell, Play
+from tests.conformance.txn_cells.play import Cell, Play, TooLateError
 from tests.conformance.txn_cells.stored import know_stored, number_of, store
 from tests.conformance.under_test import UnderTest, running
 
@@ -44,6 +44,7 @@ FEATURE = "transaction.version"
 UPGRADE, DOWNGRADE = 1, 2
 LEVEL_MAX = 2
 STAGES = 12
+TRIES = 5
 _numbers = itertools.count(1)
 
 T = TypeVar("T")
@@ -60,7 +61,16 @@ class Stage:
         self._coordinator_epoch = coordinator_epoch(self._wire)
 
     def play(self, cell: Cell, version: int) -> dict[str, Any]:
-        """One cell in one version, with a transactional id of its own, and a topic if it looks at logs."""
+        """One cell in one version. On a slow machine a transaction may time out on its way to its state: once more."""
+        for _ in range(TRIES - 1):
+            try:
+                return self._play(cell, version)
+            except TooLateError:
+                continue
+        return self._play(cell, version)
+
+    def _play(self, cell: Cell, version: int) -> dict[str, Any]:
+        """With a transactional id of its own, and a topic if it looks at logs."""
         stored = cell.state.stored
         number = next(_numbers) if stored is None else number_of(cell, version)
         topic = f"topic-{number}" if cell.looks_at_logs else SHARED_TOPIC

@@ -6,7 +6,7 @@ from tests.conformance.txn_cells.asks import Add, AddOffsets, CommitOffset, End,
 from tests.conformance.txn_cells.play import State
 
 OLD_ADD, OLD_END, OLD_WRITE, OLD_OFFSET = 3, 4, 11, 4
-SOON_MS = 1000
+SOON_MS = 400
 LONG_AGO_MS = 1_000_000_000_000
 
 _BEGUN = (Init("A"), Add("A", v=OLD_ADD))
