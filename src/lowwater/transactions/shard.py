@@ -34,7 +34,7 @@ from lowwater.transactions.listing import listed
 from lowwater.transactions.markers import Markers
 from lowwater.transactions.metrics import TransactionMetrics
 from lowwater.transactions.state import PREPARED, State, Transaction
-from lowwater.transactions.stored import forgetting, from_record, to_record
+from lowwater.transactions.stored import TELLS_PRODUCER_IDS, forgetting, from_record, to_record
 from lowwater.types import TopicPartition
 
 logger = logging.getLogger(__name__)
@@ -58,6 +58,8 @@ class TransactionShard:
         # The epoch before the current one, when whoever had it may ask again for the answer that it did not get.
         self._last_epochs: dict[str, int] = {}
         self._open = OpenTransactions()
+        # Records that are not replayed yet, and what they say: nobody has to read what was just written.
+        self._just_written: dict[bytes, tuple[bytes | None, tuple[str, Transaction]]] = {}
         self._abort_scan_ms = self._expiry_scan_ms = NOW_MS
         # What the last scans found, as long as it was not dealt with.
         self._overdue: list[str] = []
@@ -105,7 +107,8 @@ class TransactionShard:
 
     def replay(self, record: StateRecord) -> None:
         """The only writer of what is durable. Keys of kinds that are not known here are skipped."""
-        read = from_record(record)
+        told = self._just_written.pop(record.key, None)
+        read = told[1] if told is not None and told[0] == record.value else from_record(record)
         if read is None:
             return
         transactional_id, value = read
@@ -303,7 +306,11 @@ class TransactionShard:
         self._store(transitions.completed(ended, now.wall_ms), out)
 
     def _store(self, transaction: Transaction, out: Outcome) -> None:
-        out.records.append(to_record(transaction, self.config.transaction_version))
+        level = self.config.transaction_version
+        record = to_record(transaction, level)
+        out.records.append(record)
+        if level >= TELLS_PRODUCER_IDS:
+            self._just_written[record.key] = record.value, (transaction.transactional_id, transaction)
 
     # -- administration
 

@@ -7,6 +7,7 @@ from tests.unit.transactions.transaction_world import COORDINATOR_EPOCH, LAST_EP
 
 from lowwater.errors import ErrorCode, WireError
 from lowwater.outcome import Outcome, StateRecord
+from lowwater.transactions.commands import InitProducer
 from lowwater.transactions.records import TransactionLogValue, encode
 from lowwater.transactions.state import State, Transaction
 from lowwater.transactions.stored import from_record, to_record
@@ -96,6 +97,28 @@ def test_a_decided_end_without_partitions_is_completed_at_the_restart(world):
 def test_the_epoch_of_the_coordinator_is_that_of_this_life(world):
     world.in_state(State.PREPARE_COMMIT)
     assert world.markers[0].coordinator_epoch == COORDINATOR_EPOCH
+
+
+def test_what_is_replayed_is_what_is_in_the_record_whatever_was_decided(world):
+    decided = world.shard.decide(InitProducer("a", 1000, spare_producer_id=7), "token", world.now)
+    other = Transaction("a", 9, 3, 1000, State.EMPTY, frozenset(), -1, 6, 9, -1, 2)
+    world.shard.replay(to_record(other, NEW))
+    assert world.shard.transactions["a"] == other
+    world.shard.replay(decided.records[0])
+    assert world.identity() == (7, 0)
+
+
+@pytest.mark.parametrize("level", [0, 1, 2])
+@pytest.mark.parametrize("version", [OLD, NEW])
+def test_life_knows_what_a_restart_finds(level, version):
+    world = World(transaction_version=level)
+    identity = world.begun()
+    for commit in (True, False):
+        world.add(identity, version=version)
+        identity = (world.commit if commit else world.abort)(identity, version=version)
+        assert from_record(world.log[-1]) == ("a", world.shard.transactions["a"])
+        world.finish()
+        assert from_record(world.log[-1]) == ("a", world.shard.transactions["a"])
 
 
 # What is stored
