@@ -76,10 +76,18 @@ def produce(topic: str, partition: int, batch: bytes, records: int, acks: int) -
     return ProduceFrame(request(PRODUCE, 7, body), records, 4 + 4 + 4 + len(string(topic)) + 4 + 4)
 
 
-def fetch(topic: str, positions: Mapping[int, int], bytes_max: int, *, wait_ms: int = 500, min_bytes: int = 1) -> bytes:
+def fetch(
+    topic: str,
+    positions: Mapping[int, int],
+    bytes_max: int,
+    *,
+    wait_ms: int = 500,
+    min_bytes: int = 1,
+    isolation: int = 0,
+) -> bytes:
     """Fetch v11 outside a session, up to `bytes_max` of each partition from its position."""
     partitions = [struct.pack(">iiqqi", index, -1, offset, -1, bytes_max) for index, offset in positions.items()]
-    head = struct.pack(">iiiibii", -1, wait_ms, min_bytes, bytes_max * len(partitions), 0, 0, -1)
+    head = struct.pack(">iiiibii", -1, wait_ms, min_bytes, bytes_max * len(partitions), isolation, 0, -1)
     return request(FETCH, 11, head + array([string(topic) + array(partitions)]) + array([]) + string(""))
 
 

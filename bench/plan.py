@@ -29,6 +29,8 @@ class Size:
     held_groups: int
     held_seconds: float
     committed_offsets: int
+    transaction_seconds: float
+    read_transactions: int
     assigned_partitions: int
     kafka_warm_up_seconds: float
 
@@ -51,6 +53,8 @@ FULL = Size(
     held_groups=10_000,
     held_seconds=60.0,
     committed_offsets=1_000_000,
+    transaction_seconds=1.5,
+    read_transactions=5_000,
     assigned_partitions=100_000,
     kafka_warm_up_seconds=20.0,
 )
@@ -72,6 +76,8 @@ QUICK = Size(
     held_groups=200,
     held_seconds=2.0,
     committed_offsets=50_000,
+    transaction_seconds=0.3,
+    read_transactions=500,
     assigned_partitions=20_000,
     kafka_warm_up_seconds=5.0,
 )

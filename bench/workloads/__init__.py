@@ -20,10 +20,11 @@ from bench.workloads import (
     produce,
     rebalances,
     requests,
+    transactions,
 )
 
 # They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
-NOT_QUICK = ("committed", "assignors", "codec")
+NOT_QUICK = ("committed", "assignors", "codec", "transactions")
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),
@@ -37,6 +38,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "rebalances": (rebalances.TEXT, rebalances.run),
     "held": (held_groups.TEXT, held_groups.run),
     "committed": (committed.TEXT, committed.run),
+    "transactions": (transactions.TEXT, transactions.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }

@@ -142,18 +142,18 @@ def _storm(subject: Subject, api: Api, shape: tuple[int, int], seconds: float) -
 
 
 @contextlib.contextmanager
-def flushing(subject: Subject) -> Iterator[None]:
+def flushing(subject: Subject, topic: str = OFFSETS_TOPIC) -> Iterator[None]:
     """Kafka's internal topic under the durability that the subject names."""
     if subject.name != KAFKA or subject.flush != FLUSH_EACH:
         yield
         return
     with contextlib.closing(connection.connect(subject.port)) as opened:
-        connection.exchange(opened, group_frames.set_topic_config(OFFSETS_TOPIC, "flush.messages", "1"))
+        connection.exchange(opened, group_frames.set_topic_config(topic, "flush.messages", "1"))
         try:
             yield
         finally:
             off = str(2**63 - 1)
-            connection.exchange(opened, group_frames.set_topic_config(OFFSETS_TOPIC, "flush.messages", off))
+            connection.exchange(opened, group_frames.set_topic_config(topic, "flush.messages", off))
 
 
 def leave(opened: Sequence[socket.socket], joined: Sequence[Membership]) -> None:
