@@ -70,6 +70,9 @@ class BrokerNode(broker_node.BrokerNode):
     def _note_ends_of_groups(self) -> None:
         """Groups are not what is judged here."""
 
+    def _may_expire(self) -> None:
+        """Nor are offsets that grow too old."""
+
     @property
     def ends(self) -> dict[int, int]:
         return {index: self._log(index).log_end if self._has_topic else 0 for index in self._indexes}
