@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 
 import pytest
-from tests.conformance.asking import batch_of, new_producer, produce
+from tests.conformance.asking import batch_of, new_producer, now_ms, produce
 from tests.conformance.clients.base import ClientError
 from tests.conformance.raw import Wire
 from tests.conformance.test_console_tools import Tools
@@ -21,6 +21,7 @@ from lowwater.wire.records import TRANSACTIONAL
 TOOL = "org.apache.kafka.tools.TransactionsCommand"
 NOT_RUNNING = -1
 MINUTE_MS = 60_000
+HOUR_MS = 60 * MINUTE_MS
 
 
 def by_each_admin(test: Callable[..., None]) -> Callable[..., None]:
@@ -134,7 +135,7 @@ def hanging(trusting_broker: UnderTest) -> Iterator[tuple[Scene, Place, int]]:
         with Wire(trusting_broker.address) as wire:
             producer_id, epoch = new_producer(wire)
             header = {"producer_id": producer_id, "producer_epoch": epoch, "base_sequence": 0}
-            batch = batch_of(b"hangs", attributes=TRANSACTIONAL, **header)
+            batch = batch_of(b"hangs", timestamp=now_ms() - HOUR_MS, attributes=TRANSACTIONAL, **header)
             assert produce(wire, topic, batch, transactional_id="nobody's").error_code == 0
         scene.plain(topic, b"behind it")
         assert scene.last_stable(topic) == 0
@@ -157,9 +158,13 @@ def test_an_admin_aborts_a_hanging_transaction(
 
 @pytest.mark.peer("confluent")
 @pytest.mark.peer("kafka")
-def test_kafka_transactions_describes_and_aborts_a_hanging_transaction(hanging: tuple[Scene, Place, int]) -> None:
+def test_kafka_transactions_finds_describes_and_aborts_a_hanging_transaction(
+    hanging: tuple[Scene, Place, int],
+) -> None:
     scene, (topic, partition), producer_id = hanging
     tools, where = Tools(scene.broker), ("--topic", topic, "--partition", str(partition))
+    found = [line.split() for line in tools.run(TOOL, "find-hanging", "--topic", topic).splitlines()]
+    assert [row[:3] for row in found[1:]] == [[topic, str(partition), str(producer_id)]]
     header, row = [line.split() for line in tools.run(TOOL, "describe-producers", *where).splitlines()]
     told = dict(zip(header, row, strict=True))
     assert told["ProducerId"] == str(producer_id)

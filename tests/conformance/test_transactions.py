@@ -8,7 +8,8 @@ import pytest
 from tests.conformance.clients.base import ClientError
 from tests.conformance.groups.stage import eventually
 from tests.conformance.transactions.face import Can
-from tests.conformance.transactions.kinds import READERS, by, by_each
+from tests.conformance.transactions.fixtures import BrokerOf, set_transaction_version
+from tests.conformance.transactions.kinds import KINDS, READERS, by, by_each
 from tests.conformance.transactions.scene import Scene
 
 from lowwater.errors import ErrorCode
@@ -167,6 +168,22 @@ def test_compaction_drops_aborted_records_and_keeps_the_committed_ones(scene: Sc
         seen = [value for _, value in kind(scene.broker.bootstrap).read((topic, 0), committed=True)]
         assert seen[:2] == [b"a1", b"b2"], kind.name
         assert seen[-1] == last, kind.name
+
+
+@pytest.mark.peer("kafka")
+def test_transactions_go_on_while_transaction_version_changes(transaction_broker: BrokerOf) -> None:
+    [java] = [kind for kind in KINDS if kind.name == "java"]
+    with Scene(transaction_broker(0), java) as scene:
+        topic, producer = scene.topic(partitions=1), scene.producer()
+        for level in (0, 1, 2, 1, 2):
+            set_transaction_version(scene.broker, level)
+            for end in (producer.commit, producer.abort):
+                producer.begin()
+                producer.send(topic, b"%d" % level)
+                end()
+        scene.until_ended((topic, 0))
+        assert scene.view(topic) == [b"0", b"1", b"2", b"1", b"2"]
+        assert scene.log_end(topic) == 20
 
 
 @by("confluent")

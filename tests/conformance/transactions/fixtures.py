@@ -6,6 +6,7 @@ import contextlib
 from collections.abc import Callable, Iterator
 
 import pytest
+from tests.conformance.clients.base import ClientError
 from tests.conformance.groups.stage import wait_for_coordinator
 from tests.conformance.transactions.kinds import NEWEST, Kind
 from tests.conformance.transactions.lines import HOSTS, JavaHost
@@ -31,7 +32,8 @@ def transaction_broker(against: str) -> Iterator[BrokerOf]:
                 broker = stack.enter_context(running(against, TRANSACTION_SETTINGS))
                 wait_for_coordinator(broker.address)
                 wait_for_transactions(broker.address)
-                set_transaction_version(broker, version)
+                if version != NEWEST:
+                    set_transaction_version(broker, version)
                 started[version] = broker
             return started[version]
 
@@ -40,10 +42,14 @@ def transaction_broker(against: str) -> Iterator[BrokerOf]:
 
 
 def set_transaction_version(broker: UnderTest, version: int) -> None:
-    if version == NEWEST:
-        return
-    wish = {"feature": "transaction.version", "level": version, "how": "SAFE_DOWNGRADE"}
-    HOSTS.of(JavaHost, broker.bootstrap).ask("set_feature", bootstrap=broker.bootstrap, **wish)
+    """Raise or lower the feature, as an operator does it."""
+    host = HOSTS.of(JavaHost, broker.bootstrap)
+    for how in ("UPGRADE", "SAFE_DOWNGRADE"):
+        wish = {"feature": "transaction.version", "level": version, "how": how}
+        with contextlib.suppress(ClientError):
+            host.ask("set_feature", bootstrap=broker.bootstrap, **wish)
+            return
+    raise AssertionError(f"transaction.version cannot be {version}")
 
 
 @pytest.fixture
