@@ -128,7 +128,8 @@ class Recovery:
 
     def _believe(self, segment: Segment, size: int) -> bool:
         """Take a segment unseen: it was durable, at the checkpoint or by compaction, and is as long as it was."""
-        known = self._known.get(segment.base_offset)
+        # Compaction since the checkpoint may have put another segment of that name there, even one of that size.
+        known = self._known.get(segment.base_offset) if segment.base_offset >= self._compacted else None
         if known is not None and known.facts.next_offset <= self._entry.flushed_end and known.facts.size == size:
             segment.take(known.facts, known.whole_sum)
             segment.created_ms = known.created_ms

@@ -481,6 +481,18 @@ def test_a_compacted_log_reads_the_same_after(how: str) -> None:
     assert not any("cleaned" in name for name in home.names())
 
 
+def test_a_segment_of_the_size_it_had_at_the_last_stop_is_not_taken_for_the_one_of_then() -> None:
+    home = table()
+    put(home, (b"a", b"1" * 50))
+    home.restart()
+    for number in range(2, 5):
+        put(home, (b"a", b"%d" % number * 50))
+    fill(home)
+    compact(home)
+    before = read_all(home.log())
+    assert read_all(home.kill()) == before
+
+
 def test_a_swap_that_was_decided_is_completed_by_the_next_start() -> None:
     home = table()
     for number in range(20):
