@@ -39,6 +39,11 @@ ADVERTISED = {
     21: (0, 2),
     22: (0, 5),
     23: (2, 4),
+    24: (0, 5),
+    25: (0, 4),
+    26: (0, 5),
+    27: (1, 2),
+    28: (0, 5),
     32: (1, 4),
     33: (0, 2),
     35: (1, 5),
@@ -50,8 +55,11 @@ ADVERTISED = {
     48: (0, 1),
     49: (0, 1),
     55: (0, 2),
+    57: (0, 2),
     60: (0, 2),
     61: (0, 0),
+    65: (0, 0),
+    66: (0, 2),
     68: (0, 1),
     69: (0, 1),
     74: (0, 1),
@@ -70,6 +78,17 @@ def test_api_versions_lists_what_is_served(wire: Wire, version: int, broker: Und
         assert advertised.pop(2) == (0, 11)
         assert advertised.items() <= ADVERTISED.items()
     assert {key: advertised.get(key, ADVERTISED[2]) for key in ADVERTISED} == ADVERTISED
+
+
+@pytest.mark.parametrize("version", [3, 4])
+def test_the_levels_of_features_are_told(wire: Wire, version: int) -> None:
+    answer = wire.ask(ApiVersionsRequest(client_software_name="raw", client_software_version="1"), version)
+    levels = {each.name: each.max_version_level for each in answer.finalized_features}
+    assert {"metadata.version": 30, "group.version": 1, "transaction.version": 2}.items() <= levels.items()
+    supported = {each.name: (each.min_version, each.max_version) for each in answer.supported_features}
+    # Before v4 clients could not read a range that begins with 0.
+    assert supported.get("transaction.version") == (None if version < 4 else (0, 2))
+    assert answer.finalized_features_epoch >= 0
 
 
 def test_an_unknown_api_versions_version_is_answered_in_version_0_with_the_list(wire: Wire) -> None:
