@@ -228,6 +228,20 @@ def test_open_transactions_survive(how: str) -> None:
     assert log.last_stable == log.log_end
 
 
+@pytest.mark.parametrize("how", ["restart", "kill"])
+def test_the_oldest_open_transaction_is_known_after_a_restart_whoever_wrote_last(how: str) -> None:
+    home = Home()
+    one, two = Writer(home, 1), Writer(home, 2)
+    one.send(b"a")
+    two.send(b"b")
+    one.send(b"c")
+    log = getattr(home, how)()
+    assert log.has_transaction(1, 0)
+    assert log.last_stable == 0
+    one.commit()
+    assert log.last_stable == 1
+
+
 def test_a_log_that_was_not_loaded_yet_knows_its_last_stable_offset() -> None:
     home = Home()
     writer = Writer(home)
