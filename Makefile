@@ -10,7 +10,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade -c constraints.txt pip
-	$(PY) -m pip install --quiet -c constraints.txt -e . --group dev
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[reader]' --group dev
 	touch $(READY)
 
 run: $(READY)          ## start a broker, produce, read back by time, print a report
