@@ -35,7 +35,7 @@ def main() -> int:
 
 
 def _why(cell: str) -> str:
-    return " (rare, or not yet to be asked)" if cell in NOT_DEMANDED else ""
+    return " (rare)" if cell in NOT_DEMANDED else ""
 
 
 def _arguments() -> argparse.Namespace:

@@ -36,9 +36,13 @@ class BrokerNode:
         self._disk = SimDisk()
         self._known_groups: set[str] = set()
         self._works = False
+        self.groups: list[str] = []
         self.is_up = False
         self.life = 0
         self.on_append: Callable[[], None] = lambda: None
+
+    def connect(self, events: Events, network: Network) -> None:
+        self.events, self.network = events, network
 
     @property
     def clock(self) -> SimClock:
@@ -59,6 +63,7 @@ class BrokerNode:
         if not self.is_up:
             self.network.lose(exchange)
             return
+        self._may_expire()
         self._judge.delivered(exchange, self.elapsed_ms, self.clock.now_ms())
         life = self.life
         asked = self.broker.send(exchange.request, exchange.version, client_id=exchange.name)
@@ -95,6 +100,8 @@ class BrokerNode:
         self.on_append()
 
     def _note_ends_of_groups(self) -> None:
+        if not all(driver.is_active for driver in self.broker.broker.groups._drivers):
+            return  # what is loaded will be compared with what was before
         groups = {name for driver in self.broker.broker.groups._drivers for name in driver.groups}
         for name in self._known_groups - groups:
             self._judge.group_gone(name)
@@ -111,8 +118,11 @@ class BrokerNode:
         self._pump()
 
     def expire_regularly(self) -> None:
-        """The broker does it by itself; the judge has to know when."""
+        """The broker does it by itself. Time passes in small steps, so that its threads work meanwhile."""
         self.events.after(1_000, self.expire_regularly)
+
+    def _may_expire(self) -> None:
+        """It may have done so by now."""
         self._judge.commits.may_expire(self.clock.now_ms(), int(self._settings["offsets.retention.minutes"]) * 60_000)
 
     # -- topics
@@ -146,10 +156,11 @@ class BrokerNode:
         self.life += 1
         self.is_up = True
         self._works = False
-        self._known_groups = set()
         self.broker = VirtualBroker(self._settings, disk=self._disk, seed=self._draw.getrandbits(32))
         self.broker.offload.held = True
         self._judge.reloaded(self.elapsed_ms)
+        for name in self.groups:
+            self._judge.mixed.lost_assignments(name)  # perhaps
         if hasattr(self, "events"):
             self._pump()
 

@@ -26,6 +26,7 @@ SETTINGS = {
     "offsets.topic.segment.bytes": "4000",
     "log.cleaner.backoff.ms": "500",
     "log.retention.check.interval.ms": "500",
+    "transaction.abort.timed.out.transaction.cleanup.interval.ms": "1000",
 }
 
 
@@ -46,6 +47,7 @@ class BrokerWorld(World):
         return self.node.topic_facts if self.node.is_up else {}
 
     def _begin(self) -> None:
+        self.node.groups = self.groups
         self.node.start()
         self.node.broker.offload.release()
         for name in TOPICS:

@@ -8,6 +8,7 @@ from itertools import cycle
 
 from tests.sim.groups.client import RETRY_MS, UNKNOWN_TOPIC, Place, Shore, SimClient, commit_error
 from tests.sim.groups.network import Exchange
+from tests.sim.groups.transactions import REQUESTS, Transactions
 
 from lowwater.errors import ErrorCode
 from lowwater.groups.consumer_protocol import (
@@ -57,6 +58,8 @@ class Habits:
     session_timeout_ms: int = 10_000
     rebalance_timeout_ms: int = 12_000
     protocols: tuple[str, ...] = ("range", "roundrobin")
+    in_transactions: bool = False
+    txn_commit_version: int = 5
 
     @property
     def sync_version(self) -> int:
@@ -80,6 +83,7 @@ class ClassicMember(SimClient):
         self.topics = topics
         self.instance_id = instance_id
         self.failure: ErrorCode | None = None
+        self._transactions = Transactions(self)
         self._forget()
 
     def _forget(self) -> None:
@@ -90,6 +94,7 @@ class ClassicMember(SimClient):
         self._awaited: Exchange | None = None
         self._is_rejoining = False
         self._leads = False
+        self._transactions.forget()
 
     def start(self) -> None:
         super().start()
@@ -212,7 +217,13 @@ class ClassicMember(SimClient):
 
     def _commit_regularly(self) -> None:
         self.after(COMMIT_MS, self._commit_regularly)
-        if self.owned and self.generation >= 0:
+        if not self.owned or self.generation < 0:
+            return
+        if self.habits.in_transactions:
+            said = {"member_id": self.member_id, "generation_id": self.generation}
+            said["group_instance_id"] = self.instance_id
+            self._transactions.go_on(self.group, self.owned, said, self.habits.txn_commit_version)
+        else:
             request = self.commit_request(self.owned, self.generation, self.member_id, self.instance_id)
             self.post(request, self.habits.commit_version)
 
@@ -242,10 +253,13 @@ class ClassicMember(SimClient):
             self._heed(exchange.response.error_code, request.generation_id)
         elif isinstance(request, OffsetCommitRequest):
             self._heed_commit(commit_error(exchange), request.generation_id_or_member_epoch)
+        elif isinstance(request, REQUESTS):
+            self._transactions.answered(exchange)
         elif not isinstance(request, OffsetFetchRequest | LeaveGroupRequest):
             super().answered(exchange)
 
     def broken(self, exchange: Exchange) -> None:
+        self._transactions.broken(exchange)
         if exchange is self._awaited:
             self.phase, self._awaited = Phase.OUT, None
             self._rejoin()

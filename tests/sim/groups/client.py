@@ -16,6 +16,7 @@ from lowwater.wire.messages.offset_commit import (
     OffsetCommitRequestTopic,
 )
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchRequestGroup, OffsetFetchRequestTopics
+from lowwater.wire.schema import ZERO_UUID
 
 REQUEST_TIMEOUT_MS = 6_000
 RETRY_MS = 150
@@ -111,20 +112,29 @@ class SimClient:
                     partition_index=partition, committed_offset=offset, committed_metadata=self.name
                 )
             )
+        ids = {name: facts.id for name, facts in self.shore.topics.items()}
         return OffsetCommitRequest(
             group_id=self.group,
             generation_id_or_member_epoch=epoch,
             member_id=member_id,
             group_instance_id=instance_id,
-            topics=[OffsetCommitRequestTopic(name=name, partitions=found) for name, found in topics.items()],
+            topics=[
+                OffsetCommitRequestTopic(name=name, topic_id=ids.get(name, ZERO_UUID), partitions=found)
+                for name, found in topics.items()
+            ],
         )
 
     def fetch_request(self, places: list[Place] | None, group: str | None = None) -> OffsetFetchRequest:
         asked: list[OffsetFetchRequestTopics] | None = None
         if places is not None:
             names = sorted({topic for topic, _ in places})
+            ids = {name: facts.id for name, facts in self.shore.topics.items()}
             asked = [
-                OffsetFetchRequestTopics(name=name, partition_indexes=[at for topic, at in places if topic == name])
+                OffsetFetchRequestTopics(
+                    name=name,
+                    topic_id=ids.get(name, ZERO_UUID),
+                    partition_indexes=[at for topic, at in places if topic == name],
+                )
                 for name in names
             ]
         return OffsetFetchRequest(

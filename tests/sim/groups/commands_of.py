@@ -37,6 +37,12 @@ from lowwater.wire.messages.offset_commit import (
 from lowwater.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequest, OffsetFetchResponse, OffsetFetchResponseGroup
 from lowwater.wire.messages.sync_group import SyncGroupRequest, SyncGroupResponse
+from lowwater.wire.messages.txn_offset_commit import (
+    TxnOffsetCommitRequest,
+    TxnOffsetCommitResponse,
+    TxnOffsetCommitResponsePartition,
+    TxnOffsetCommitResponseTopic,
+)
 
 HOST = "/127.0.0.1"
 
@@ -129,7 +135,17 @@ def refusal(request: Any, code: ErrorCode) -> Any:
             return OffsetDeleteResponse(error_code=code)
         case OffsetCommitRequest():
             return OffsetCommitResponse(topics=[_refused_topic(topic, code) for topic in request.topics])
+        case TxnOffsetCommitRequest():
+            return TxnOffsetCommitResponse(topics=[_refused_in_transaction(topic, code) for topic in request.topics])
     return response_of(request, [ApiError(code, "")] * len(list(commands_of(request, 9, ""))))
+
+
+def _refused_in_transaction(topic: Any, code: ErrorCode) -> TxnOffsetCommitResponseTopic:
+    parts = [
+        TxnOffsetCommitResponsePartition(partition_index=one.partition_index, error_code=code)
+        for one in topic.partitions
+    ]
+    return TxnOffsetCommitResponseTopic(name=topic.name, partitions=parts)
 
 
 def _refused_topic(topic: Any, code: ErrorCode) -> OffsetCommitResponseTopic:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.sim.groups.client import RETRY_MS, Place, Shore, SimClient, commit_error
 from tests.sim.groups.network import Exchange
+from tests.sim.groups.transactions import REQUESTS, Transactions
 
 from lowwater.errors import ErrorCode
 from lowwater.wire.messages.consumer_group_heartbeat import ConsumerGroupHeartbeatRequest, TopicPartitions
@@ -45,6 +46,8 @@ class ConsumerMember(SimClient):
         instance_id: str | None = None,
         regex: str | None = None,
         assignor: str | None = None,
+        commit_version: int = 9,
+        in_transactions: bool = False,
     ) -> None:
         super().__init__(name, group, shore)
         self.topics = topics
@@ -53,6 +56,9 @@ class ConsumerMember(SimClient):
         self.assignor = assignor
         self.failure: ErrorCode | None = None
         self.version = 1
+        self.commit_version = commit_version
+        self.in_transactions = in_transactions
+        self._transactions = Transactions(self)
         self._forget()
 
     def _forget(self) -> None:
@@ -64,6 +70,7 @@ class ConsumerMember(SimClient):
         self._full = True  # the next heartbeat tells everything
         self._told_owned: set[Held] | None = None
         self._revoking: set[Held] = set()
+        self._transactions.forget()
 
     def start(self) -> None:
         super().start()
@@ -164,8 +171,14 @@ class ConsumerMember(SimClient):
     def _commit_regularly(self) -> None:
         self.after(COMMIT_MS, self._commit_regularly)
         places = self.places(self.owned)
-        if places and self.epoch > 0:
-            self.post(self.commit_request(places, self.epoch, self.member_id, self.instance_id), 9)
+        if not places or self.epoch <= 0:
+            return
+        if self.in_transactions:
+            said = {"member_id": self.member_id, "generation_id": self.epoch, "group_instance_id": self.instance_id}
+            self._transactions.go_on(self.group, places, said, 5)
+        else:
+            request = self.commit_request(places, self.epoch, self.member_id, self.instance_id)
+            self.post(request, self.commit_version)
 
     def leave(self) -> None:
         request = ConsumerGroupHeartbeatRequest(
@@ -194,6 +207,8 @@ class ConsumerMember(SimClient):
         elif isinstance(exchange.request, OffsetCommitRequest):
             if commit_error(exchange) is ErrorCode.UNKNOWN_MEMBER_ID and self._speaks_of_now(exchange.request):
                 self._recover(ErrorCode.UNKNOWN_MEMBER_ID)
+        elif isinstance(exchange.request, REQUESTS):
+            self._transactions.answered(exchange)
         elif not isinstance(exchange.request, OffsetFetchRequest):
             super().answered(exchange)
 
@@ -201,6 +216,7 @@ class ConsumerMember(SimClient):
         return (request.member_id, request.generation_id_or_member_epoch) == (self.member_id, self.epoch)
 
     def broken(self, exchange: Exchange) -> None:
+        self._transactions.broken(exchange)
         if exchange is self._in_flight:
             self._in_flight = None
             self._full = True

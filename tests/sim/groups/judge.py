@@ -8,9 +8,10 @@ from tests.sim.groups.client import TopicFacts
 from tests.sim.groups.judge_classic import ClassicJudge
 from tests.sim.groups.judge_commits import CommitJudge
 from tests.sim.groups.judge_consumer import ConsumerJudge
+from tests.sim.groups.judge_mixed import MixedJudge
 from tests.sim.groups.network import Exchange
 
-CLASSIC, CONSUMER = "classic", "consumer"
+CLASSIC, CONSUMER, MIXED = "classic", "consumer", "mixed"
 PROBLEMS_MAX = 20
 
 
@@ -28,6 +29,7 @@ class Judge:
         self.commits = CommitJudge(self.report)
         self.classic = ClassicJudge(self.report, slack_ms)
         self.consumer = ConsumerJudge(self.report, consumer_session_ms, slack_ms)
+        self.mixed = MixedJudge(self.report, self.consumer, slack_ms)
         self._open: dict[Exchange, None] = {}
         self._delivered = 0
         self.answered = 0
@@ -43,8 +45,11 @@ class Judge:
         self._delivered += 1
         self._open[exchange] = None
         self.commits.delivered(exchange, wall_ms)
-        if kind_of(getattr(exchange.request, "group_id", "")) == CLASSIC:
+        kind = kind_of(getattr(exchange.request, "group_id", ""))
+        if kind == CLASSIC:
             self.classic.delivered(exchange, now_ms)
+        elif kind == MIXED:
+            self.mixed.delivered(exchange)
         self.consumer.delivered(exchange)
 
     def issued(self, exchange: Exchange, now_ms: float, topics: Mapping[str, TopicFacts]) -> None:
@@ -60,20 +65,25 @@ class Judge:
         self.commits.issued(exchange)
         self.classic.issued(exchange, now_ms)
         self.consumer.issued(exchange, now_ms, topics)
+        if kind_of(getattr(exchange.request, "group_id", "")) == MIXED:
+            self.mixed.issued(exchange, now_ms, topics)
 
     def group_gone(self, group: str) -> None:
         self.classic.forget(group)
         self.consumer.forget(group)
+        self.mixed.forget(group)
 
     def crashed(self, now_ms: float) -> None:
         self.now_ms = now_ms
         self._open.clear()
         self.classic.crashed(now_ms)
         self.consumer.crashed(now_ms)
+        self.mixed.crashed(now_ms)
 
     def reloaded(self, now_ms: float) -> None:
         self.classic.reloaded(now_ms)
         self.consumer.reloaded(now_ms)
+        self.mixed.reloaded(now_ms)
 
     @property
     def waiting(self) -> list[Exchange]:

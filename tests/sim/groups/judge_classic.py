@@ -9,6 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from tests.sim.groups.classic_member import decode_places, nonce_of
+from tests.sim.groups.client import UNKNOWN_TOPIC
 from tests.sim.groups.network import Exchange
 
 from lowwater.errors import ErrorCode
@@ -350,6 +351,6 @@ class ClassicJudge:
 
 def _commit_code(exchange: Exchange) -> int:
     codes = [one.error_code for topic in exchange.response.topics for one in topic.partitions]
-    told = [code for code in codes if code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    told = [code for code in codes if code not in UNKNOWN_TOPIC]
     # Only partitions that are gone: nothing was said about the member.
     return told[0] if told else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from tests.sim.groups.client import TopicFacts
@@ -59,6 +59,12 @@ class ConsumerJudge:
 
     def forget(self, group: str) -> None:
         self._stories.pop(group, None)
+
+    def holders(self, group: str, now_ms: float) -> Iterator[tuple[str, set[Held]]]:
+        """Who surely is a member, and what it has."""
+        for told in self._stories.setdefault(group, ConsumerStory()).members.values():
+            if not self._is_excused(told, now_ms):
+                yield told.member_id, told.holds
 
     def delivered(self, exchange: Exchange) -> None:
         request = exchange.request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.sim.groups.client import FETCH_VERSION, Shore, SimClient
 from tests.sim.groups.network import Exchange
+from tests.sim.groups.transactions import REQUESTS, Transactions
 
 from lowwater.wire.messages.consumer_group_describe import ConsumerGroupDescribeRequest
 from lowwater.wire.messages.delete_groups import DeleteGroupsRequest
@@ -19,6 +20,8 @@ from lowwater.wire.messages.offset_delete import (
 COMMIT_MS = 2_500
 LOOK_MS = 1_700
 ACT_MS = 6_000
+BY_ID_VERSION = 10
+IN_TRANSACTION = 0.4
 
 
 class SimpleCommitter(SimClient):
@@ -27,21 +30,32 @@ class SimpleCommitter(SimClient):
     def __init__(self, name: str, group: str, shore: Shore, others: list[str]) -> None:
         super().__init__(name, group, shore)
         self._groups = [group, group, *others]
+        self._transactions = Transactions(self)
 
     def start(self) -> None:
         super().start()
+        self._transactions.forget()
         self.after(self.shore.draw.random() * COMMIT_MS, self._go_on)
 
     def _go_on(self) -> None:
         self.after(COMMIT_MS, self._go_on)
         self.group = self.shore.draw.choice(self._groups)
         places = self.all_places()
-        if places:
-            chosen = self.shore.draw.sample(places, min(len(places), self.shore.draw.randint(1, 3)))
-            self.post(self.commit_request(chosen), self.shore.draw.randint(2, 9))
+        if not places:
+            return
+        chosen = self.shore.draw.sample(places, min(len(places), self.shore.draw.randint(1, 3)))
+        if self.shore.draw.random() < IN_TRANSACTION:
+            self._transactions.go_on(self.group, chosen, {}, self.shore.draw.randint(0, 5))
+        else:
+            self.post(self.commit_request(chosen), self.shore.draw.randint(2, 10))
 
     def answered(self, exchange: Exchange) -> None:
         """Whatever comes: the judge has seen it."""
+        if isinstance(exchange.request, REQUESTS):
+            self._transactions.answered(exchange)
+
+    def broken(self, exchange: Exchange) -> None:
+        self._transactions.broken(exchange)
 
 
 class Reader(SimClient):
@@ -58,7 +72,8 @@ class Reader(SimClient):
     def _go_on(self) -> None:
         self.after(LOOK_MS, self._go_on)
         places = self.all_places()
-        self.post(self.fetch_request(places or None, self.shore.draw.choice(self._groups)), FETCH_VERSION)
+        version = self.shore.draw.choice((FETCH_VERSION, BY_ID_VERSION)) if places else FETCH_VERSION
+        self.post(self.fetch_request(places or None, self.shore.draw.choice(self._groups)), version)
 
     def answered(self, exchange: Exchange) -> None:
         """The judge has seen it."""

@@ -6,12 +6,12 @@ from collections import defaultdict
 
 from tests.sim.groups.judge import Judge
 from tests.sim.groups.judge_commits import Key
-from tests.sim.groups.shard_node import ShardNode, compacted
+from tests.sim.groups.shard_node import ShardNode
+from tests.unit.groups.shard_log import Logged, compacted, logged, replay
 
 from lowwater.groups.classic import ClassicGroup
 from lowwater.groups.commands import Fetch
 from lowwater.groups.shard import GroupShard
-from lowwater.outcome import StateRecord
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 
@@ -23,12 +23,10 @@ def judge_reload(node: ShardNode, judge: Judge) -> int:
     return 4
 
 
-def _judge(node: ShardNode, judge: Judge, log: list[StateRecord]) -> None:
+def _judge(node: ShardNode, judge: Judge, log: list[Logged]) -> None:
     shard = GroupShard(node.config, node.ids, node.topics)
-    for record in log:
-        shard.replay(record)
-    for record in shard.loaded(node.now).records:
-        shard.replay(record)
+    replay(shard, log)
+    replay(shard, logged(shard.loaded(node.now)))
     _judge_offsets(node, judge, shard)
     _judge_generations(judge, shard)
 
@@ -40,7 +38,7 @@ def _judge_offsets(node: ShardNode, judge: Judge, shard: GroupShard) -> None:
         by_group[key[0]].append(key)
     for group, keys in by_group.items():
         wanted = [OffsetFetchRequestTopics(name=topic, partition_indexes=[at]) for _, topic, at in keys]
-        asked = Fetch(OffsetFetchRequestGroup(group_id=group, topics=wanted), False, True)
+        asked = Fetch(OffsetFetchRequestGroup(group_id=group, topics=wanted), False, False)
         [(_, answer)] = shard.decide(asked, None, node.now).replies
         for key, topic in zip(keys, answer.topics, strict=True):
             found = topic.partitions[0].committed_offset

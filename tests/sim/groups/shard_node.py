@@ -10,23 +10,33 @@ from typing import Any
 
 from tests.sim.groups.commands_of import commands_of, refusal, response_of
 from tests.sim.groups.events import Events
-from tests.sim.groups.judge import Judge
+from tests.sim.groups.judge import MIXED, Judge, kind_of
 from tests.sim.groups.network import Exchange, Network
 from tests.sim.groups.topics import SimTopics
+from tests.sim.groups.txn_coordinator import Producer, SimTransactions
+from tests.unit.groups.shard_log import Ended, Logged, compacted, logged, replay
 
 from lowwater.errors import ErrorCode
+from lowwater.groups.classic import PREPARING
 from lowwater.groups.config import GroupConfig
 from lowwater.groups.record_schemas import ConsumerGroupMetadataKey, GroupMetadataKey
 from lowwater.groups.records import decode
 from lowwater.groups.shard import GroupShard
 from lowwater.outcome import Computation, Now, Outcome, StateRecord
 from lowwater.testing.simdisk import SimClock
+from lowwater.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest, AddOffsetsToTxnResponse
+from lowwater.wire.messages.end_txn import EndTxnRequest
+from lowwater.wire.messages.init_producer_id import InitProducerIdRequest
+from lowwater.wire.messages.txn_offset_commit import TxnOffsetCommitRequest
 
 SYNC_MS = 15
 SLOW_SYNC = 0.05
 SLOW_SYNC_MS = 2_000
 COMPUTATION_MS = 40
 EXPIRY_MS = 10_000
+MARKER_MS = 50
+SLOW_MARKER = 0.2
+SLOW_MARKER_MS = 5_000
 
 
 @dataclass(slots=True, eq=False)
@@ -67,15 +77,21 @@ class ShardNode:
         self._judge = judge
         self._draw = draw
         self.ids = SeededIds(random.Random(draw.getrandbits(32)))
-        self.log: list[StateRecord] = []
+        self.transactions = SimTransactions(self._write_marker_soon)
+        self.log: list[Logged] = []
         self.batch_ends: list[int] = []
         self.synced = 0
         self.life = 0
         self.is_up = False
         self._waiting: list[tuple[int, Token, Any]] = []
+        self._durable: list[tuple[int, Callable[[], None]]] = []
         self._tickets: dict[Ticket, None] = {}
         # Called after every append, before anybody is answered. It may crash this node.
         self.on_append: Callable[[], None] = lambda: None
+
+    def connect(self, events: Events, network: Network) -> None:
+        self.events = self.transactions.events = events
+        self.network = network
 
     @property
     def now(self) -> Now:
@@ -92,6 +108,9 @@ class ShardNode:
             self.network.lose(exchange)
             return
         self._judge.delivered(exchange, self.elapsed_ms, self.clock.now_ms())
+        if (response := self._of_transactions(exchange.request)) is not None:
+            self._answer(exchange, response)
+            return
         commands = list(commands_of(exchange.request, exchange.version, exchange.name))
         ticket = Ticket(exchange, self.life, [None] * len(commands), len(commands))
         self._tickets[ticket] = None
@@ -100,11 +119,25 @@ class ShardNode:
                 return  # the command before was the last one
             self._carry_out(self.shard.decide(command, (ticket, place), self.now))
 
+    def _of_transactions(self, request: Any) -> Any:
+        """What their coordinator answers; None when the request is for the shard."""
+        match request:
+            case InitProducerIdRequest():
+                return self.transactions.init(request)
+            case EndTxnRequest():
+                return self.transactions.end(request)
+            case AddOffsetsToTxnRequest():
+                return AddOffsetsToTxnResponse(error_code=self.transactions.admit(request))
+            case TxnOffsetCommitRequest():
+                code = self.transactions.admit(request)
+                return refusal(request, code) if code else None
+        return None
+
     def _carry_out(self, out: Outcome) -> None:
         """Write, replay, then answer when it is durable."""
         life = self.life
         if out.records:
-            self._append(out.records)
+            self._append(logged(out))
         for token, reply in out.replies:
             token[0].exchange.decided_ms = self.elapsed_ms
             self._waiting.append((len(self.log), token, reply))
@@ -115,22 +148,30 @@ class ShardNode:
         if life == self.life:
             self._release()
 
-    def _append(self, records: list[StateRecord]) -> None:
-        self.log += records
+    def _append(self, entries: list[Logged], durable: Callable[[], None] = lambda: None) -> None:
+        self.log += entries
         self.batch_ends.append(len(self.log))
-        for record in records:
-            self.shard.replay(record)
-            self._note_end_of_group(record)
+        for entry in entries:
+            replay(self.shard, [entry])
+            self._note_end_of_group(entry)
         life, end = self.life, len(self.log)
         self.events.after(self._sync_ms(), lambda: self._synced(life, end))
+        self._durable.append((end, durable))
 
-    def _note_end_of_group(self, record: StateRecord) -> None:
-        if record.value is None and (decoded := decode(record)) is not None:
+    def _note_end_of_group(self, entry: Logged) -> None:
+        record = entry if isinstance(entry, StateRecord) else None
+        if record is not None and record.value is None and (decoded := decode(record)) is not None:
             key = decoded[0]
             if isinstance(key, GroupMetadataKey):
-                self._judge.group_gone(key.group)
+                self._may_be_gone(key.group)
             elif isinstance(key, ConsumerGroupMetadataKey):
-                self._judge.group_gone(key.group_id)
+                self._may_be_gone(key.group_id)
+
+    def _may_be_gone(self, name: str) -> None:
+        """A group with members that changes its protocol lives on."""
+        group = self.shard.groups.get(name)
+        if group is None or group.is_empty or kind_of(name) != MIXED:
+            self._judge.group_gone(name)
 
     def _sync_ms(self) -> float:
         slow = self.network.is_faulty and self._draw.random() < SLOW_SYNC
@@ -146,6 +187,8 @@ class ShardNode:
         del self._waiting[: len(ready)]
         for _, (ticket, place), reply in ready:
             self._reply(ticket, place, reply)
+        while self._durable and self._durable[0][0] <= self.synced:
+            self._durable.pop(0)[1]()
 
     def _reply(self, ticket: Ticket, place: int, reply: Any) -> None:
         if ticket.replies[place] is not None:
@@ -158,9 +201,32 @@ class ShardNode:
 
     def _issue(self, ticket: Ticket, response: Any) -> None:
         del self._tickets[ticket]
-        ticket.exchange.response = response
-        self._judge.issued(ticket.exchange, self.elapsed_ms, self.topics.facts)
-        self.network.answer(ticket.exchange)
+        self._answer(ticket.exchange, response)
+
+    def _answer(self, exchange: Exchange, response: Any) -> None:
+        exchange.response = response
+        self._judge.issued(exchange, self.elapsed_ms, self.topics.facts)
+        self.network.answer(exchange)
+
+    # -- transactions that end
+
+    def _write_marker_soon(self, producer: Producer) -> None:
+        life = self.life
+        slow = self.network.is_faulty and self._draw.random() < SLOW_MARKER
+        delay_ms = self._draw.random() * (SLOW_MARKER_MS if slow else MARKER_MS)
+        self.events.after(delay_ms, lambda: self._write_marker(producer, life))
+
+    def _write_marker(self, producer: Producer, life: int) -> None:
+        """Behind all that was written before. A marker that is not durable is written once more after a start."""
+        if life != self.life or not self.is_up:
+            return
+        transaction = producer.producer_id, producer.epoch
+        self._append([Ended(producer.producer_id, producer.commit)], lambda: self._ended(producer, transaction))
+        self.on_append()
+
+    def _ended(self, producer: Producer, transaction: tuple[int, int]) -> None:
+        self._judge.commits.transaction_ended(transaction, producer.commit)
+        self.transactions.complete(producer)
 
     def _compute(self, computation: Computation, life: int) -> None:
         def done() -> None:
@@ -202,12 +268,16 @@ class ShardNode:
         self.life += 1
         self.is_up = True
         self.shard = GroupShard(self.config, self.ids, self.topics)
-        for record in self.surviving():
-            self.shard.replay(record)
+        replay(self.shard, self.surviving())
         self._judge.reloaded(self.elapsed_ms)
         self._carry_out(self.shard.loaded(self.now))
+        for name, group in self.shard.groups.items():
+            if kind_of(name) == MIXED and group.state == PREPARING:
+                self._judge.mixed.lost_assignments(name)
+        for producer in self.transactions.decided:
+            self._write_marker_soon(producer)
 
-    def surviving(self) -> list[StateRecord]:
+    def surviving(self) -> list[Logged]:
         """The log as a start finds it: whole, or with what was overwritten cleaned away."""
         return compacted(self.log) if self._draw.random() < 0.5 else self.log
 
@@ -222,6 +292,7 @@ class ShardNode:
             self.batch_ends = [end for end in self.batch_ends if end <= kept]
         self.synced = len(self.log)
         self._waiting.clear()
+        self._durable.clear()
         self._judge.crashed(self.elapsed_ms)
         for ticket in self._tickets:
             self.network.lose(ticket.exchange)
@@ -231,16 +302,10 @@ class ShardNode:
         """The log refuses a write: everyone who waits is told so, and the shard starts again."""
         tickets, self._tickets = list(self._tickets), {}
         self._waiting.clear()
+        self._durable.clear()
         for ticket in tickets:
-            ticket.exchange.response = refusal(ticket.exchange.request, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-            self._judge.issued(ticket.exchange, self.elapsed_ms, self.topics.facts)
-            self.network.answer(ticket.exchange)
+            request = ticket.exchange.request
+            self._answer(ticket.exchange, refusal(request, ErrorCode.COORDINATOR_NOT_AVAILABLE))
         self._judge.crashed(self.elapsed_ms)
         self.synced = len(self.log)
         self.start()
-
-
-def compacted(log: list[StateRecord]) -> list[StateRecord]:
-    """The last record of each key; tombstones stay."""
-    last = {record.key: place for place, record in enumerate(log)}
-    return [record for place, record in enumerate(log) if last[record.key] == place]

@@ -11,7 +11,7 @@ from tests.sim.groups.classic_member import ClassicMember, Habits
 from tests.sim.groups.client import SimClient, TopicFacts
 from tests.sim.groups.consumer_member import ConsumerMember
 from tests.sim.groups.events import Events
-from tests.sim.groups.judge import CLASSIC, CONSUMER, Judge, kind_of
+from tests.sim.groups.judge import CLASSIC, CONSUMER, MIXED, Judge
 from tests.sim.groups.network import LATE_MS, Network
 from tests.sim.groups.onlookers import Operator, Reader, SimpleCommitter
 from tests.sim.groups.shadow import judge_reload
@@ -27,6 +27,7 @@ DAY_MS = 24 * 3_600_000
 TEN_YEARS_MS = 3650 * DAY_MS
 TOPICS = ("red", "green", "blue")
 CONSUMER_SESSION_MS = 10_000
+IN_TRANSACTIONS = 0.35
 SIMPLE = "simple-0"
 Member = ClassicMember | ConsumerMember
 
@@ -67,9 +68,10 @@ class World:
         self.draw = random.Random(seed)
         self.report = Report(seed)
         self._make_node()
-        self.events = self.node.events = Events(self.node)
-        self.network = self.node.network = Network(self.events, self.draw)
+        self.events = Events(self.node)
+        self.network = Network(self.events, self.draw)
         self.network.deliver = self.node.deliver
+        self.node.connect(self.events, self.network)
         self._crash_at, self._power_cut, self._shadowed = crash_at, power_cut, shadowed
         self._offsets = 0
         self.members: list[Member] = []
@@ -97,13 +99,16 @@ class World:
     # -- who lives here
 
     def _people(self) -> None:
-        kinds = self.draw.choice(((CLASSIC,), (CONSUMER,), (CLASSIC, CONSUMER), (CLASSIC, CLASSIC)))
+        kinds = self.draw.choice(
+            ((CLASSIC,), (CONSUMER,), (CLASSIC, CONSUMER), (CLASSIC, CLASSIC), (MIXED,), (MIXED, CLASSIC))
+        )
         for number, kind in enumerate(kinds):
             group = f"{kind}-{number}"
             self.groups.append(group)
-            for place in range(self.draw.randint(1, 4)):
+            for place in range(self.draw.randint(2 if kind == MIXED else 1, 4)):
                 instance = f"{group}-i{place}" if self.draw.random() < 0.35 else None
-                self._add_member(group, f"{group}-m{place}", instance)
+                protocol = self.draw.choice((CLASSIC, CONSUMER)) if kind == MIXED else kind
+                self._add_member(group, protocol, f"{group}-m{place}", instance)
         instances = [(one.group, one.instance_id) for one in self.members if one.instance_id is not None]
         groups = [*self.groups, SIMPLE]
         self._operator = Operator("operator", groups, instances, self)
@@ -113,26 +118,38 @@ class World:
             self._operator,
         ]
 
-    def _add_member(self, group: str, name: str, instance: str | None) -> Member:
+    def _add_member(self, group: str, protocol: str, name: str, instance: str | None) -> Member:
         topics = set(self.draw.sample(TOPICS, self.draw.randint(1, len(TOPICS))))
         member: Member
-        if kind_of(group) == CLASSIC:
+        if protocol == CLASSIC:
             member = ClassicMember(name, group, self, self._habits(instance), topics, instance)
         else:
             regex = "red|gre.*" if self.draw.random() < 0.2 else None
             assignor = self.draw.choice((None, None, "range", "uniform"))
-            member = ConsumerMember(name, group, self, topics, instance_id=instance, regex=regex, assignor=assignor)
+            member = ConsumerMember(
+                name,
+                group,
+                self,
+                topics,
+                instance_id=instance,
+                regex=regex,
+                assignor=assignor,
+                commit_version=self.draw.choice((9, 10)),
+                in_transactions=self.draw.random() < IN_TRANSACTIONS,
+            )
         self.members.append(member)
         return member
 
     def _habits(self, instance: str | None) -> Habits:
         return Habits(
             join_version=self.draw.randint(5, 9) if instance else self.draw.choice((2, 3, 4, 5, 7, 8, 9, 9)),
-            commit_version=self.draw.randint(7, 9) if instance else self.draw.randint(2, 9),
+            commit_version=self.draw.randint(7, 10) if instance else self.draw.randint(2, 10),
             session_timeout_ms=self.draw.choice((6_000, 10_000)),
             rebalance_timeout_ms=self.draw.choice((8_000, 12_000)),
             # After a restart a group knows the protocol it had chosen and no other, so all know the same ones.
             protocols=self.draw.choice((("range", "roundrobin"), ("roundrobin", "range"))),
+            in_transactions=self.draw.random() < IN_TRANSACTIONS,
+            txn_commit_version=self.draw.randint(3, 5) if instance else self.draw.randint(0, 5),
         )
 
     @property
@@ -198,7 +215,9 @@ class World:
         elif action == "subscribe":
             member.subscribe(set(self.draw.sample(TOPICS, self.draw.randint(1, len(TOPICS)))))
         elif action == "clone" and member.instance_id is not None:
-            self._add_member(member.group, f"{member.name}-again{len(self.members)}", member.instance_id).start()
+            protocol = CLASSIC if isinstance(member, ClassicMember) else CONSUMER
+            name = f"{member.name}-again{len(self.members)}"
+            self._add_member(member.group, protocol, name, member.instance_id).start()
 
     def _change_topics(self) -> None:
         name = self.draw.choice(TOPICS)
