@@ -47,10 +47,10 @@ class Round:
 
     def add(self, records: list[StateRecord], producer: tuple[int, int] | None) -> None:
         self.records += len(records)
-        if self.parts and self.parts[-1].producer == producer:
-            self.parts[-1].records.extend(records)
-        else:
-            self.parts.append(Part(producer, list(records)))
+        parts = self.parts
+        if not parts or parts[-1].producer != producer:
+            parts.append(Part(producer, []))
+        parts[-1].records.extend(records)
 
 
 class Rounds:

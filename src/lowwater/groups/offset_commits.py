@@ -16,6 +16,7 @@ from lowwater.groups.topics import TopicsView
 from lowwater.outcome import Now, Outcome, StateRecord
 from lowwater.wire.messages.offset_commit import (
     OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
     OffsetCommitResponse,
     OffsetCommitResponsePartition,
     OffsetCommitResponseTopic,
@@ -61,17 +62,20 @@ class OffsetCommits:
         self, command: Commit, refused: ErrorCode, may_commit: MayCommit | None, now: Now, out: Outcome
     ) -> OffsetCommitResponse:
         request = command.request
-        names = [self._topics.topic_name(one.topic_id) if command.by_id else one.name for one in request.topics]
         if may_commit is not None:
-            asked = [(name, topic.partitions) for name, topic in zip(names, request.topics, strict=True)]
+            asked = [(self._name(command, topic), topic.partitions) for topic in request.topics]
             refused = refused if self._all_allowed(asked, may_commit) else ErrorCode.STALE_MEMBER_EPOCH
         expire_ms = NEVER if command.expire_after_ms < 0 else min(now.wall_ms + command.expire_after_ms, TIME_MAX)
         terms = _Terms(request.group_id, refused, now.wall_ms, expire_ms)
         answers = []
-        for name, topic in zip(names, request.topics, strict=True):
+        for topic in request.topics:
+            name = self._name(command, topic) if command.by_id else topic.name
             parts = self._take(name, topic.partitions, terms, OffsetCommitResponsePartition, out)
             answers.append(OffsetCommitResponseTopic(name=topic.name, topic_id=topic.topic_id, partitions=parts))
         return OffsetCommitResponse(topics=answers)
+
+    def _name(self, command: Commit, topic: OffsetCommitRequestTopic) -> str | None:
+        return self._topics.topic_name(topic.topic_id) if command.by_id else topic.name
 
     def commit_in_transaction(
         self, request: TxnOffsetCommitRequest, refused: ErrorCode, may_commit: MayCommit | None, now: Now, out: Outcome
@@ -112,17 +116,23 @@ class OffsetCommits:
         unknown = ErrorCode.UNKNOWN_TOPIC_ID if name is None else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         # Also of commits by name: a topic that is deleted and made anew begins without offsets.
         topic_id = (self._topics.topic_id(name) if name is not None else None) or ZERO_UUID
+        group_id, refused, now_ms, expire_ms = terms
         answers = []
         for part in partitions:
             index = part.partition_index
             if name is None or not 0 <= index < count:
                 answers.append(answer(partition_index=index, error_code=unknown))
                 continue
-            code = terms.refused or self._problem(part)
+            code = refused or self._problem(part)
             if not code:
-                key = offset_key(terms.group_id, name, index)
-                self._offsets.announced[key] = terms.group_id, name, index
-                out.records.append(StateRecord(key, _value(part, terms, topic_id)))
+                key = offset_key(group_id, name, index)
+                self._offsets.announced[key] = group_id, name, index
+                if expire_ms == NEVER:
+                    offset, epoch = part.committed_offset, part.committed_leader_epoch
+                    value = offset_value(offset, epoch, part.committed_metadata or "", now_ms, topic_id)
+                else:
+                    value = _expiring(part, now_ms, expire_ms, topic_id)
+                out.records.append(StateRecord(key, value))
             answers.append(answer(partition_index=index, error_code=code))
         return answers
 
@@ -133,17 +143,15 @@ class OffsetCommits:
         return ErrorCode.NONE
 
 
-def _value(part: Partition, terms: _Terms, topic_id: bytes) -> bytes:
-    metadata = part.committed_metadata or ""
-    if terms.expire_ms == NEVER:
-        return offset_value(part.committed_offset, part.committed_leader_epoch, metadata, terms.now_ms, topic_id)
+def _expiring(part: Partition, now_ms: int, expire_ms: int, topic_id: bytes) -> bytes:
+    """The value of an offset that goes at a time of its own."""
     return encode_value(
         OffsetCommitValue(
             offset=part.committed_offset,
             leader_epoch=part.committed_leader_epoch,
-            metadata=metadata,
-            commit_timestamp=terms.now_ms,
-            expire_timestamp=terms.expire_ms,
+            metadata=part.committed_metadata or "",
+            commit_timestamp=now_ms,
+            expire_timestamp=expire_ms,
             topic_id=topic_id,
         )
     )

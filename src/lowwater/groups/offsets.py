@@ -44,7 +44,7 @@ class CommittedOffsets:
     def replay(self, record: StateRecord, producer_id: int | None = None) -> str:
         """Keep or forget one offset; return its group. That of a transaction waits for `end_transaction`."""
         key, value = record
-        place = self.announced.pop(key) if key in self.announced else read_offset_key(key)
+        place = self.announced.pop(key, None) or read_offset_key(key)
         if value is None:
             self._forget(*place)
             self._pending.forget(place)
