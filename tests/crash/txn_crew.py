@@ -24,7 +24,7 @@ from tests.crash.values import value_of
 from lowwater.types import TopicPartition
 
 # Members of a group share its partitions; where a worker chooses them itself one has them all.
-WORKERS = {"confluent": 2, "confluent-848": 2, "kafka-python": 1, "aiokafka": 1}
+WORKERS = {"confluent": 2, "confluent-848": 2, "kafka-python": 1, "aiokafka": 1, "java": 1}
 LOOK_AGAIN_S = 0.05
 FEED_EACH = 8
 AHEAD_MAX = 300
@@ -98,7 +98,8 @@ class WorkerProcess:
         own = ",".join(map(str, self.partitions))
         where = (self.library, self.bootstrap, f"group-{self.library}", own)
         command = [sys.executable, "-m", "tests.crash.txn_worker", self.name, str(next(_runs)), *where]
-        environment = {**os.environ, "PYTHONPATH": str(places.ROOT)}
+        path = os.pathsep.join([str(places.ROOT), os.environ.get("PYTHONPATH", "")])
+        environment = {**os.environ, "PYTHONPATH": path}
         self._process = processes.start(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, env=environment
         )

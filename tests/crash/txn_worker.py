@@ -19,6 +19,7 @@ from tests.conformance.transactions.aio_kafka import AioKafkaTransactor
 from tests.conformance.transactions.confluent import ConfluentTransactor
 from tests.conformance.transactions.face import Transactor
 from tests.conformance.transactions.kafka_python import KafkaPythonTransactor
+from tests.conformance.transactions.lines import JavaTransactor
 from tests.crash.txn_intake import (
     AioKafkaIntake,
     ConfluentIntake,
@@ -35,6 +36,8 @@ LIBRARIES: dict[str, tuple[type[Transactor], type[Intake]]] = {
     "confluent-848": (ConfluentTransactor, NewConfluentIntake),
     "kafka-python": (KafkaPythonTransactor, KafkaPythonIntake),
     "aiokafka": (AioKafkaTransactor, AioKafkaIntake),
+    # The one producer that takes the new path: an epoch per transaction, partitions added by the broker.
+    "java": (JavaTransactor, KafkaPythonIntake),
 }
 INPUT = "input"
 INPUT_PARTITIONS = 4

@@ -18,8 +18,8 @@ QUIET = {
     "logger": _silent,
     "reconnect.backoff.ms": 20,
     "reconnect.backoff.max.ms": 200,
-    # When its only broker goes away and librdkafka begins at its bootstrap servers again, a transactional producer may
-    # wait for its old coordinator for ever, with Apache Kafka too.
+    # When its only broker went away and librdkafka 2.16 begins at its bootstrap servers again, a transactional producer
+    # may never send its offsets to the group's coordinator, though all that it asked was answered.
     "metadata.recovery.strategy": "none",
 }
 
