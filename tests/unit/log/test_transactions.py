@@ -344,6 +344,21 @@ def test_what_was_aborted_is_known_after(how: str) -> None:
     assert log.aborted_transactions(0, log.log_end)[:7] == before
 
 
+def test_a_list_that_was_written_before_the_segment_grew_is_not_believed() -> None:
+    home = Home()
+    writer = Writer(home)
+    writer.send(b"never")
+    writer.abort()
+    home.restart()
+    writer.send(b"nor this")
+    writer.abort()
+    home.log().flush()
+    home.store.checkpoint()
+    log = home.kill()
+    assert log.aborted_transactions(0, log.log_end) == [(1, 0), (1, 2)]
+    assert committed_values(log) == []
+
+
 # -- deleting
 
 
