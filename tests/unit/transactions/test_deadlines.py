@@ -7,8 +7,9 @@ from tests.unit.transactions.transaction_world import HOUR_MS, OLD, SCAN_MS, TIM
 
 from lowwater.errors import ErrorCode
 from lowwater.transactions.config import TransactionConfig
-from lowwater.transactions.state import State
-from lowwater.transactions.stored import from_record
+from lowwater.transactions.deadlines import FOREVER_MS
+from lowwater.transactions.state import State, Transaction
+from lowwater.transactions.stored import from_record, to_record
 
 
 @pytest.fixture
@@ -146,6 +147,19 @@ def test_without_open_transactions_only_expiry_wakes_the_shard(world):
     world.tick()
     due_ms = world.shard.next_deadline_ms
     assert due_ms == world.elapsed_ms + HOUR_MS
+
+
+@pytest.mark.parametrize("restarts", [False, True])
+def test_a_transaction_without_a_timeout_is_ended_only_by_its_producer(world, restarts):
+    """Apache Kafka stores such a one for producers that decide together with another system."""
+    known = Transaction("a", 7, 0, FOREVER_MS, State.EMPTY, frozenset(), -1, world.wall_ms, 7)
+    world.log.append(to_record(known, 2))
+    world.restart()
+    world.add((7, 0))
+    if restarts:
+        world.restart()
+    world.pass_time(FOREVER_MS + SCAN_MS)
+    assert world.state() is State.ONGOING
 
 
 # Ids that nobody uses

@@ -78,6 +78,8 @@ def test_the_filter_for_durations_counts_from_the_start_and_passes_what_is_longe
     assert names(world, longer_than_ms=4_999, states=("Ongoing",)) == {"open"}
     assert names(world, longer_than_ms=5_000, states=("Ongoing",)) == set()
     assert names(world, longer_than_ms=0) == {"done", "open", "new"}
+    world.add(world.identity("new"), name="new")
+    assert names(world, longer_than_ms=0) == {"done", "open"}
 
 
 def test_the_filter_by_pattern_is_for_the_whole_id(world):
