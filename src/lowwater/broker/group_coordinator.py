@@ -9,6 +9,7 @@ from lowwater.broker.coordinator import Coordinator, InternalTopic
 from lowwater.broker.coordinator_config import GroupTopics, group_config
 from lowwater.broker.group_driver import GroupDriver
 from lowwater.broker.topic import OFFSETS_TOPIC, Topic
+from lowwater.errors import ApiError, ErrorCode
 from lowwater.groups.metrics import GroupMetrics
 from lowwater.groups.shard import GroupShard
 
@@ -45,6 +46,8 @@ class GroupCoordinator(Coordinator[GroupShard]):
         self._repeat("size", lambda: LOOK_AT_SIZE_EVERY_MS, self._look_at_size)
 
     def driver(self, index: int) -> GroupDriver:
+        if not 0 <= index < len(self._drivers):
+            raise ApiError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"there is no {OFFSETS_TOPIC}-{index}")
         return self._drivers[index]
 
     def new_shard(self, index: int) -> GroupShard:

@@ -10,7 +10,8 @@ from lowwater.broker.coordinator_rounds import Ticket
 from lowwater.broker.coordinator_shard import ShardDriver, State
 from lowwater.broker.partition import Partition
 from lowwater.broker.pending import Pending
-from lowwater.errors import StorageError
+from lowwater.broker.topic import OFFSETS_TOPIC
+from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.groups.shard import GroupShard
 from lowwater.outcome import Now, Outcome, StateRecord
 
@@ -46,18 +47,19 @@ class GroupDriver(ShardDriver[GroupShard]):
         self.check_active()
         self._write()
         self.check_active()
-        ticket = Ticket()
         partition = self._coordinator.partition(self._index)
         if partition is None:
-            ticket.settle(None)  # nothing was ever committed here
-            return ticket
+            # The first offsets may be waiting for their topic: the end must not overtake them.
+            waits = bool(self._rounds.pending)
+            code = ErrorCode.COORDINATOR_NOT_AVAILABLE if waits else ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+            raise ApiError(code, f"there is no {OFFSETS_TOPIC}")
         try:
             end = write_marker(partition)
             self._shard.end_transaction(producer_id, commit)
         except StorageError as error:
             self._go_down(error)
             self.check_active()
-        written = self._rounds.changed(None)
+        ticket, written = Ticket(), self._rounds.changed(None)
         self._rounds.open = None
         self._take_replies([(ticket, None)], written)
         self._await_flush(written, partition.log, end)

@@ -60,11 +60,11 @@ class _Writing:
 
     def _write(self, one: TopicPartition) -> None:
         try:
-            partition = self._broker.partition(*one)
             if one.topic == OFFSETS_TOPIC:
                 self._write_behind_offsets(one)
-            else:
-                self._unflushed[partition.log] = one, self._append(partition)
+                return
+            partition = self._broker.partition(*one)
+            self._unflushed[partition.log] = one, self._append(partition)
         except ApiError as error:
             self._failed[one] = error
         except StorageError as error:
