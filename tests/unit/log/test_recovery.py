@@ -168,6 +168,23 @@ def test_a_checkpoint_while_running_shortens_the_scan(monkeypatch: pytest.Monkey
     assert len(values(home.log())) == 30
 
 
+def test_an_index_of_the_last_clean_stop_is_not_taken_for_that_of_a_segment_that_has_grown_since() -> None:
+    home = Home(replace(SMALL, segment_bytes=1 << 20))
+    for number in range(8):
+        home.append(b"%d" % number * 100)
+    home.restart()
+    assert any(name.endswith(".index") for name in home.names())
+    for number in range(8, 16):
+        home.append(b"%d" % number * 50)
+    home.log().flush()
+    home.store.checkpoint()
+    log = home.kill()
+    assert len(log.segments) == 1, "all of it is one segment, and durable by the checkpoint"
+    for number in range(16):
+        assert read_all(log, number)[0].offset == number
+    assert len(values(log)) == 16
+
+
 def test_after_a_power_cut_appends_resume_at_the_ceiling() -> None:
     home = Home()
     home.append(b"durable")

@@ -284,6 +284,18 @@ def test_aborted_records_are_told_to_those_who_would_read_them() -> None:
     assert values(log)[:2] == [b"a", b"b"]
 
 
+def test_a_transaction_that_began_behind_a_read_is_not_told_to_it() -> None:
+    home = Home()
+    long, short = Writer(home, 1), Writer(home, 2)
+    long.send(b"a")  # 0
+    home.append(b"plain")  # 1
+    short.send(b"b")  # 2
+    short.abort()  # 3
+    long.abort()  # 4
+    assert home.log().aborted_transactions(0, 2) == [(1, 0)]
+    assert home.log().aborted_transactions(0, 3) == [(2, 2), (1, 0)]
+
+
 def fill(home: Home, count: int = 12) -> None:
     """Enough plain records to begin new segments."""
     for _ in range(count):
