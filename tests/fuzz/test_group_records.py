@@ -65,8 +65,9 @@ def broker_with_groups() -> VirtualBroker:
     return broker
 
 
-def start_after(broker: VirtualBroker, records: list[StateRecord]) -> None:
-    partition_of(broker, OFFSETS).append_own(build_plain_batch(records, broker.clock.now_ms()), broker.clock.now_ms())
+def start_after(broker: VirtualBroker, *batches: bytearray) -> None:
+    for batch in batches:
+        partition_of(broker, OFFSETS).append_own(batch, broker.clock.now_ms())
     broker.stop()
     broker.sim_disk.drop_process()
     broker.start()
@@ -84,7 +85,26 @@ def ask_everything(broker: VirtualBroker) -> None:
 @pytest.mark.parametrize("seed", range(ROUNDS))
 def test_a_broker_starts_from_any_records_and_knows_those_it_can_read(seed: int) -> None:
     broker = broker_with_groups()
-    start_after(broker, list(hostile_records(random.Random(seed))))
+    start_after(broker, build_plain_batch(list(hostile_records(random.Random(seed))), broker.clock.now_ms()))
+    _knows_its_groups(broker)
+
+
+@pytest.mark.parametrize("seed", range(ROUNDS))
+def test_a_broker_starts_from_any_records_in_transactions(seed: int) -> None:
+    broker = broker_with_groups()
+    rng = random.Random(seed)
+    partition = partition_of(broker, OFFSETS)
+    for producer_id in rng.choices(range(4), k=8):
+        if rng.random() < 0.6:
+            batch = build_plain_batch(list(hostile_records(rng)), broker.clock.now_ms(), producer=(producer_id, 0))
+            partition.append_own(batch, broker.clock.now_ms())
+        else:
+            partition.append_marker(producer_id, 0, rng.random() < 0.5, 0, broker.clock.now_ms())
+    start_after(broker)
+    _knows_its_groups(broker)
+
+
+def _knows_its_groups(broker: VirtualBroker) -> None:
     assert fetch(broker, "simple") == 7
     ask_everything(broker)
     assert commit(broker, "simple", 8) == ErrorCode.NONE
@@ -95,7 +115,7 @@ def test_a_broker_starts_from_any_records_and_knows_those_it_can_read(seed: int)
 def test_a_record_that_cannot_be_read_is_skipped_with_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
     broker = broker_with_groups()
     with caplog.at_level(logging.WARNING):
-        start_after(broker, [StateRecord(b"\0\2\0\5ab", b"\0\3")])
+        start_after(broker, build_plain_batch([StateRecord(b"\0\2\0\5ab", b"\0\3")], broker.clock.now_ms()))
     assert "a record of __consumer_offsets-0 is skipped" in caplog.text
     assert fetch(broker, "simple") == 7
 
@@ -103,7 +123,7 @@ def test_a_record_that_cannot_be_read_is_skipped_with_a_line_in_the_log(caplog: 
 def test_an_offset_that_cannot_be_read_was_never_committed() -> None:
     broker = broker_with_groups()
     key = b"\0\1" + b"\0\6broken" + b"\0\1t" + bytes(4)
-    start_after(broker, [StateRecord(key, b"\0\4 what is this")])
+    start_after(broker, build_plain_batch([StateRecord(key, b"\0\4 what is this")], broker.clock.now_ms()))
     assert fetch(broker, "broken") == -1
     assert commit(broker, "broken", 3) == ErrorCode.NONE
     assert fetch(broker, "broken") == 3

@@ -135,7 +135,8 @@ class Roster:
         assert member.join_token is None
         assert member.sync_token is None
         del self.members[member.member_id]
-        if member.instance_id is not None:
+        # Somebody else's records may tell of two members of one instance.
+        if member.instance_id is not None and self.instances.get(member.instance_id) is member:
             del self.instances[member.instance_id]
         self.unsynced.discard(member.member_id)
         self._metrics.total_members -= 1
