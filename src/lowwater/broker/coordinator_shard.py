@@ -174,9 +174,13 @@ class ShardDriver(Generic[S]):
     def _end_turn(self) -> None:
         self._now = None
         if self._state is State.ACTIVE and not self._stopped:
-            self._write()
+            self._write_in_time()
         if self._state is State.ACTIVE and not self._stopped:
             self._set_timer()
+
+    def _write_in_time(self) -> None:
+        """What was decided in this turn."""
+        self._write()
 
     def _do(self, outcome: Outcome, key: str | None) -> None:
         if outcome.records:

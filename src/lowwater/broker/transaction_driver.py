@@ -11,11 +11,14 @@ from lowwater.broker.coordinator_shard import ShardDriver
 from lowwater.broker.pending import Pending
 from lowwater.broker.transaction_markers import Ending, MarkerJob
 from lowwater.outcome import Now
+from lowwater.ports import Timer
 from lowwater.transactions.commands import MarkersWritten
 from lowwater.transactions.markers import Markers
 from lowwater.transactions.shard import TransactionShard
 
 logger = logging.getLogger(__name__)
+
+LINGER_MS = 50
 
 
 class TransactionDriver(ShardDriver[TransactionShard]):
@@ -25,6 +28,7 @@ class TransactionDriver(ShardDriver[TransactionShard]):
         super().__init__(*args)
         self._jobs: dict[str, MarkerJob] = {}
         self._waiting: dict[str, list[Pending[None]]] = {}
+        self._lingering: Timer | None = None
 
     def _contents(self) -> str:
         return f"{len(self._shard.transactions)} transactional ids"
@@ -34,6 +38,19 @@ class TransactionDriver(ShardDriver[TransactionShard]):
         if self._shard.config.transaction_version != level:
             self._shard.config = replace(self._shard.config, transaction_version=level)
         return super()._begin_turn()
+
+    def _write_in_time(self) -> None:
+        """That a transaction is complete can wait for the next request to share its write: nobody waits for that."""
+        current = self._rounds.open
+        if current is None or current.replies or current.effects:
+            self._write()
+        elif self._lingering is None:
+            self._lingering = self._broker.scheduler.call_later(LINGER_MS, self._lingered)
+
+    def _lingered(self) -> None:
+        self._lingering = None
+        if self.is_active and not self._stopped:
+            self._write()
 
     # -- markers
 
@@ -84,6 +101,8 @@ class TransactionDriver(ShardDriver[TransactionShard]):
     def stop(self) -> None:
         super().stop()
         self._cancel_jobs()
+        if self._lingering is not None:
+            self._lingering.cancel()
 
     def _cancel_jobs(self) -> None:
         for job in self._jobs.values():

@@ -299,6 +299,22 @@ def test_a_batch_whose_topic_is_deleted_while_it_waits_is_refused(producer: TxnP
     assert producer.end(commit=True) is OK
 
 
+def test_that_a_transaction_is_complete_is_written_with_what_comes_next(producer: TxnProducer) -> None:
+    broker = producer.broker
+    log = partition_of(broker, STATE_TOPIC).log
+    producer.produce("t", b"a")
+    producer.end(commit=True)
+    before = log.log_end
+    broker.time.settle()
+    assert log.log_end == before, "nobody waits for it"
+    producer.produce("t", b"b")
+    assert log.log_end == before + 2
+    producer.end(commit=True)
+    before = log.log_end
+    broker.time.advance(1_000)
+    assert log.log_end == before + 1, "or by itself, after a while"
+
+
 # -- crashes
 
 
