@@ -232,6 +232,19 @@ class OffsetsMachine(RuleBasedStateMachine):
         self.producers[producer] = answer.producer_id, answer.producer_epoch
         self._ended(producer, "committed" if commit else "aborted")
 
+    @rule(
+        producer=producers,
+        group=st.sampled_from(("g", "h")),
+        topic=topics,
+        offset=st.integers(0, 1000),
+        commit=st.booleans(),
+    )
+    def begin_and_end(self, producer: str, group: str, topic: str, offset: int, commit: bool) -> None:
+        """A transaction from its beginning to its end, or the rest of one."""
+        self.commit_in_transaction(producer, group, topic, {0, 1}, offset, 5)
+        self.the_broker_knows_what_the_model_knows()
+        self.end_transaction(producer, commit)
+
     # -- deletions
 
     def _forget(self, **named: Any) -> None:
@@ -382,7 +395,7 @@ class OffsetsMachine(RuleBasedStateMachine):
 # By hand: LOWWATER_MODEL_EXAMPLES=500 pytest tests/model looks where the suite's own, fixed examples do not.
 EXAMPLES = os.environ.get("LOWWATER_MODEL_EXAMPLES")
 OffsetsMachine.TestCase.settings = settings(
-    max_examples=int(EXAMPLES or 25),
+    max_examples=int(EXAMPLES or 50),
     derandomize=EXAMPLES is None,
     stateful_step_count=30,
     deadline=None,
