@@ -37,6 +37,13 @@ class Application:
         self.process: subprocess.Popen[bytes] | None = None
         self.stderr = tempfile.TemporaryFile()  # noqa: SIM115  as long as the application
 
+    def __enter__(self) -> Application:
+        self.start()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self.kill()
+
     def start(self) -> None:
         libs = [places.STREAMS_LIBS]
         arguments = (self.bootstrap, "word-count", INPUT, OUTPUT, str(self.folder))

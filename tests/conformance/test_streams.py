@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +15,7 @@ from tests.crash.broker_process import BrokerProcess
 pytestmark = [pytest.mark.peer("streams"), pytest.mark.peer("confluent"), pytest.mark.timeout(240)]
 
 LINES = 120
-# The application is killed twice, the broker four times.
-BLOWS = ("broker", "application", "broker", "broker", "application", "broker")
+BLOWS = ("broker", "application", "broker", "application", "broker")
 
 
 def _create_topics(bootstrap: str) -> None:
@@ -23,41 +24,43 @@ def _create_topics(bootstrap: str) -> None:
         create_topic((host, int(port)), topic, partitions=PARTITIONS)
 
 
+@contextlib.contextmanager
+def _broker_to_kill(folder: Path) -> Iterator[BrokerProcess]:
+    broker = BrokerProcess(folder, SETTINGS)
+    broker.start()
+    try:
+        yield broker
+    finally:
+        if broker.is_running():
+            broker.kill()
+
+
+@pytest.mark.only_against("kafka")
 def test_a_streams_application_counts_every_word_once(against: str, tmp_path: Path) -> None:
     with running(against, SETTINGS) as broker:
         _create_topics(broker.bootstrap)
-        application = Application(broker.bootstrap, tmp_path)
         feed, tail = Feed(broker.bootstrap, 1), Tail(broker.bootstrap)
-        application.start()
-        feed.send(LINES)
-        tail.until(feed.sent.total, application.complaints)
-        feed.send(LINES)
-        tail.until(feed.sent.total, application.complaints)
-        application.kill()
+        with Application(broker.bootstrap, tmp_path) as application:
+            for _ in range(2):
+                feed.send(LINES)
+                tail.until(feed.sent.total, application.complaints)
         tail.stop()
         each_counted_once(feed, tail)
 
 
 @pytest.mark.only_against("lowwater")
 def test_a_streams_application_counts_every_word_once_under_kills(tmp_path: Path) -> None:
-    broker = BrokerProcess(tmp_path / "data", SETTINGS)
-    broker.start()
-    _create_topics(broker.bootstrap)
-    application = Application(broker.bootstrap, tmp_path / "state")
-    feed, tail = Feed(broker.bootstrap, 2), Tail(broker.bootstrap)
-    application.start()
-    try:
-        for blow in BLOWS:
-            feed.send(LINES)
-            halfway = (tail.total + feed.sent.total()) // 2
-            tail.until(lambda halfway=halfway: halfway, application.complaints)  # type: ignore[misc]
-            victim = broker if blow == "broker" else application
-            victim.kill()
-            victim.start()
-        tail.until(feed.sent.total, lambda: f"{application.complaints()}\n{broker.log_tail()}")
+    with _broker_to_kill(tmp_path / "data") as broker:
+        _create_topics(broker.bootstrap)
+        feed, tail = Feed(broker.bootstrap, 2), Tail(broker.bootstrap)
+        with Application(broker.bootstrap, tmp_path / "state") as application:
+            for blow in BLOWS:
+                feed.send(LINES)
+                halfway = (tail.total + feed.sent.total()) // 2
+                tail.until(lambda halfway=halfway: halfway, application.complaints)  # type: ignore[misc]
+                victim = broker if blow == "broker" else application
+                victim.kill()
+                victim.start()
+            tail.until(feed.sent.total, lambda: f"{application.complaints()}\n{broker.log_tail()}")
         tail.stop()
-    finally:
-        application.kill()
-        if broker.is_running():
-            broker.kill()
     each_counted_once(feed, tail)
