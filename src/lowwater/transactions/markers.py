@@ -10,8 +10,8 @@ from lowwater.types import TopicPartition
 class Markers(NamedTuple):
     """To be written when the decision is durable, and again after a restart, until `MarkersWritten` says they are.
 
-    `partitions` is sorted and never empty. A partition whose topic is gone needs none. `epoch_bumped`: the epoch is one
-    that the transaction's batches did not have. `reason` says in words why it ended so.
+    `partitions` is sorted and never empty. A partition whose topic is gone needs none. `epoch_bumped`: every transaction
+    of this producer has an epoch of its own, and so has its end. `reason` says in words why it ended so.
     """
 
     transactional_id: str
