@@ -1,0 +1,158 @@
+"""What goes wrong between a client and its brokers: what happened, where, and what to do about it."""
+
+from __future__ import annotations
+
+from typing import Self
+
+from lowwater.errors import ErrorCode, LowwaterError
+
+
+class ClientError(LowwaterError):
+    """Base of the family. `retriable`: the same may succeed later; it was tried until the time allowed was over."""
+
+    retriable = False
+
+    def __init__(
+        self,
+        what: str,
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        advice: str = "",
+    ) -> None:
+        super().__init__(what)
+        self.what = what
+        self.topic = topic
+        self.partition = partition
+        self.offset = offset
+        self.advice = advice
+        self.tries = 1
+        self.elapsed_ms = 0.0
+
+    def after(self, tries: int, elapsed_ms: float) -> Self:
+        """The same, at the end of that many tries."""
+        self.tries, self.elapsed_ms = tries, elapsed_ms
+        return self
+
+    def __str__(self) -> str:
+        where = _place(self.topic, self.partition, self.offset)
+        parts = [f"{where}: {self.what}" if where else self.what, self.advice]
+        if self.tries > 1:
+            parts.append(f"tried {self.tries} times in {self.elapsed_ms / 1000:.1f} s")
+        return "; ".join(part for part in parts if part)
+
+
+class ConnectError(ClientError):
+    """A broker cannot be reached. Nothing was sent."""
+
+    retriable = True
+
+
+class DisconnectedError(ClientError):
+    """The connection broke before the answer came; whether the request was served is not known."""
+
+    retriable = True
+
+
+class RequestTimeoutError(ClientError):
+    """No answer within the time allowed; whether the request was served is not known."""
+
+    retriable = True
+
+
+class TlsError(ClientError):
+    """The TLS handshake failed: a certificate that is not trusted, a wrong name, no common version."""
+
+
+class AuthenticationError(ClientError):
+    """The broker refuses the login, or fails to prove who it is."""
+
+
+class ProtocolError(ClientError):
+    """The broker sent bytes that are not the protocol; the connection was closed."""
+
+
+class UnsupportedError(ClientError):
+    """The broker does not serve an API, or no version of it that is understood here."""
+
+
+class ClosedError(ClientError):
+    """The client was closed."""
+
+
+class BrokerError(ClientError):
+    """The broker answered with an error code."""
+
+    def __init__(
+        self,
+        code: int,
+        what: str = "",
+        *,
+        topic: str | None = None,
+        partition: int | None = None,
+        offset: int | None = None,
+        advice: str = "",
+    ) -> None:
+        known = _CODES.get(code)
+        text = f"error {code}, which is not known here" if known is None else f"{known.name}, {known.text}"
+        super().__init__(
+            f"{what}: {text}" if what else text, topic=topic, partition=partition, offset=offset, advice=advice
+        )
+        self.code = code
+        self.retriable = known is not None and known.retriable
+
+
+class UnknownTopicError(BrokerError):
+    """There is no such topic or partition."""
+
+
+class AuthorizationError(BrokerError):
+    """The login is good, but may not do this."""
+
+
+class OffsetOutOfRangeError(BrokerError):
+    """The offset is not within [log_start, log_end] of its partition; -1 stands for a bound that is not known."""
+
+    log_start = -1
+    log_end = -1
+
+    def within(self, log_start: int, log_end: int) -> Self:
+        self.log_start, self.log_end = log_start, log_end
+        self.what += f" [{log_start}, {log_end}]"
+        return self
+
+
+_CODES = {int(code): code for code in ErrorCode}
+_KINDS: dict[int, type[BrokerError]] = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicError,
+    ErrorCode.UNKNOWN_TOPIC_ID: UnknownTopicError,
+    ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationError,
+    ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED: AuthorizationError,
+}
+
+
+def broker_error(
+    code: int,
+    what: str = "",
+    *,
+    topic: str | None = None,
+    partition: int | None = None,
+    offset: int | None = None,
+    advice: str = "",
+) -> BrokerError:
+    """The error for a code that is not 0, of the class that users catch it by."""
+    kind = _KINDS.get(code, BrokerError)
+    return kind(code, what, topic=topic, partition=partition, offset=offset, advice=advice)
+
+
+def _place(topic: str | None, partition: int | None, offset: int | None) -> str:
+    place = "" if topic is None else repr(topic)
+    if partition is not None:
+        place = f"{place} partition {partition}".lstrip()
+    if offset is not None:
+        place = f"{place} offset {offset}".lstrip()
+    return place
