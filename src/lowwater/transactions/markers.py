@@ -10,7 +10,7 @@ from lowwater.types import TopicPartition
 class Markers(NamedTuple):
     """To be written when the decision is durable, and again after a restart, until `MarkersWritten` says they are.
 
-    `partitions` is sorted and never empty. A partition whose topic is gone needs none. `epoch_bumped`: every transaction
+    `partitions` is sorted and never empty. A partition whose topic is gone needs none. `epoch_bumped`: each transaction
     of this producer has an epoch of its own, and so has its end. `reason` says in words why it ended so.
     """
 
