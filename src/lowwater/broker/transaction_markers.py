@@ -157,4 +157,8 @@ class MarkerJob:
         """A partition that is gone needs no marker, nor does one that has moved on."""
         if error.code in OVERTAKEN:
             logger.warning("%s needs no end of a transaction of producer %d: %s", one, self._ending.producer_id, error)
-        return error.code in OVERTAKEN or error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        return error.code in OVERTAKEN or error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or self._is_gone(one)
+
+    def _is_gone(self, one: TopicPartition) -> bool:
+        """Its topic was deleted while the marker was being made durable."""
+        return self._broker.topics.get(one.topic) is None

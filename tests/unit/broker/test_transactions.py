@@ -382,6 +382,24 @@ def test_markers_go_on_without_a_topic_that_was_deleted_meanwhile(producer: TxnP
     assert committed_values(broker, "t") == [b"a"]
 
 
+def test_a_topic_that_is_deleted_while_its_marker_is_made_durable_does_not_hold_up_the_end(
+    producer: TxnProducer,
+) -> None:
+    broker = producer.broker
+    producer.produce("t", b"a")
+    broker.offload.held = True
+    producer.send_end(commit=True)
+    broker.time.settle()
+    broker.offload.step(1)
+    broker.time.settle()
+    broker.send(DeleteTopicsRequest(topic_names=["t"], timeout_ms=1000), 5)
+    broker.offload.do(broker.offload.waiting - 1)
+    broker.time.settle()
+    broker.offload.release()
+    broker.time.settle()
+    assert states(broker) == {"x": "CompleteCommit"}
+
+
 def broken_disk(kind: FaultKind, path: str) -> tuple[VirtualBroker, FaultyDisk]:
     disk = FaultyDisk(SimDisk(), Fault(kind, NEVER_STRIKES, lasting=True, path_contains=path))
     broker = VirtualBroker({}, disk=disk)
