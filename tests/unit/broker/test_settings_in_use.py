@@ -14,8 +14,13 @@ SOURCES = Path(lowwater.__file__).parent
 TABLES = tuple(f"{kind}_settings.py" for kind in ("broker", "group", "log", "topic", "transaction"))
 # A name with a value behind it is set, not read.
 NAME_READ = re.compile(r'"([a-z0-9.]+)"(?!:)')
+# Clients have settings of their own, some of the same name.
+CLIENTS = SOURCES / "client"
 READ = {
-    name for path in SOURCES.rglob("*.py") if path.name not in TABLES for name in NAME_READ.findall(path.read_text())
+    name
+    for path in SOURCES.rglob("*.py")
+    if path.name not in TABLES and CLIENTS not in path.parents
+    for name in NAME_READ.findall(path.read_text())
 }
 READ_THROUGH_TOPICS = {
     synonym.name for setting in TOPIC_SETTINGS if setting.name in READ for synonym in setting.synonyms

@@ -182,9 +182,7 @@ def committed_values(broker: VirtualBroker, topic: str, index: int = 0) -> list[
 def markers(broker: VirtualBroker, topic: str, index: int = 0) -> list[tuple[int, int, bool]]:
     """(producer id, epoch, whether it commits) of every end of a transaction in the log."""
     found, _ = batches(broker, topic, index)
-    return [
-        (one.producer_id, one.producer_epoch, one.records[0].key == b"\0\0\0\1") for one in found if one.is_control
-    ]
+    return [(one.producer_id, one.producer_epoch, one.records[0].key == b"\0\0\0\1") for one in found if one.is_control]
 
 
 def last_stable(broker: VirtualBroker, topic: str, index: int = 0) -> int:
