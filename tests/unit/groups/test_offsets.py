@@ -7,9 +7,14 @@ from tests.unit.groups.shard_world import DAY_MS, OK, WEEK_MS, ShardWorld
 
 from lowwater.errors import ErrorCode
 from lowwater.groups import offsets
-from lowwater.groups.commands import Fetch
+from lowwater.groups.commands import ConsumerHeartbeat, Fetch
 from lowwater.groups.consumer_protocol import ConsumerProtocolSubscription, encode_subscription
 from lowwater.groups.records import read_offset_value
+from lowwater.wire.messages.consumer_group_heartbeat import (
+    ConsumerGroupHeartbeatRequest,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
 from lowwater.wire.messages.offset_fetch import OffsetFetchRequestGroup, OffsetFetchRequestTopics
 
 SUBSCRIBES_TO_ORDERS = encode_subscription(ConsumerProtocolSubscription(topics=["orders"], user_data=None))
@@ -123,6 +128,42 @@ def test_a_member_commits_in_its_generation_only(world: ShardWorld) -> None:
     assert stale == [ErrorCode.ILLEGAL_GENERATION]
     assert world.commit("g", {("orders", 0): 9}) == [ErrorCode.UNKNOWN_MEMBER_ID]
     assert world.fetch("g")[0] == 5
+
+
+def beat(world: ShardWorld, member_id: str, epoch: int, owned: list[int]) -> ConsumerGroupHeartbeatResponse:
+    topic_id = world.topics.topic_id("orders") or b""
+    request = ConsumerGroupHeartbeatRequest(
+        group_id="g",
+        member_id=member_id,
+        member_epoch=epoch,
+        rebalance_timeout_ms=60_000,
+        subscribed_topic_names=["orders"],
+        topic_partitions=[TopicPartitions(topic_id=topic_id, partitions=owned)] if owned else [],
+    )
+    answer: ConsumerGroupHeartbeatResponse = world.ask(ConsumerHeartbeat(request, "client", "/host", False))
+    return answer
+
+
+@pytest.mark.parametrize("in_transaction", [False, True])
+def test_a_commit_of_an_older_epoch_is_taken_for_what_the_member_still_has_and_refused_with_anything_else(
+    world: ShardWorld, in_transaction: bool
+) -> None:
+    beat(world, "a", 0, [])
+    beat(world, "b", 0, [])
+    told = beat(world, "a", 2, [0, 1, 2])
+    assert told.assignment is not None
+    [kept] = told.assignment.topic_partitions
+    assert beat(world, "a", 2, kept.partitions).member_epoch == 3
+    lost = next(one for one in range(3) if one not in kept.partitions)
+    commit = world.commit_in_transaction if in_transaction else world.commit
+    stale = ErrorCode.ILLEGAL_GENERATION if in_transaction else ErrorCode.STALE_MEMBER_EPOCH
+    both = {("orders", kept.partitions[0]): 5, ("orders", lost): 6, ("orders", 9): 7}
+    codes = commit("g", both, member_id="a", generation=2)
+    assert codes == [stale, stale, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION]
+    own = {("orders", kept.partitions[0]): 5}
+    assert commit("g", own, member_id="a", generation=2) == [OK]
+    world.end_transaction(commit=True)
+    assert world.fetch_all("g") == own
 
 
 def test_the_empty_group_id_can_commit_and_fetch(world: ShardWorld) -> None:
