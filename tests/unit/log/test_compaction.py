@@ -505,6 +505,24 @@ def test_a_swap_that_was_decided_is_completed_by_the_next_start() -> None:
     assert kept(home.log()) == [(19, b"19" * 50)]
 
 
+def test_a_power_cut_while_a_start_completes_a_swap_costs_no_value() -> None:
+    """Whatever it leaves: the manifest may go only when all that it tells of is durable."""
+    home = table(segment_bytes=300)
+    for number in range(8):
+        put(home, (b"key%d" % (number % 3), b"%d" % number * 200))
+    fill(home)
+    before = contents(home.log())
+    plan = home.log().plan_compaction(NOW)
+    assert plan is not None
+    result = execute(replace(plan, segment_bytes=10_000))  # it was raised: many become one
+    assert len(result.segments) == 1
+    began = home.disk.operations
+    home.kill()
+    for at in range(began, home.disk.operations + 1):
+        for state in home.disk.crash_states(at, subsets=0, torn=False):
+            assert contents(Home(home.config, home.disk.after(state)).log()) == before, state
+
+
 def test_a_swap_that_was_not_decided_is_undone(monkeypatch: pytest.MonkeyPatch) -> None:
     home = table()
     for number in range(20):
