@@ -34,7 +34,7 @@ class BrokerNode:
         self._judge = judge
         self._draw = draw
         self._disk = SimDisk()
-        self._known_groups: set[str] = set()
+        self._known_groups: dict[str, Any] = {}
         self._works = False
         self.groups: list[str] = []
         self.is_up = False
@@ -102,9 +102,12 @@ class BrokerNode:
     def _note_ends_of_groups(self) -> None:
         if not all(driver.is_active for driver in self.broker.broker.groups._drivers):
             return  # what is loaded will be compared with what was before
-        groups = {name for driver in self.broker.broker.groups._drivers for name in driver.groups}
-        for name in self._known_groups - groups:
-            self._judge.group_gone(name)
+        drivers = self.broker.broker.groups._drivers
+        groups = {name: group for driver in drivers for name, group in driver.groups.items()}
+        for name, before in self._known_groups.items():
+            # An empty group that is asked for by the other protocol is replaced by a new one.
+            if name not in groups or (type(groups[name]) is not type(before) and before.is_empty):
+                self._judge.group_gone(name)
         self._known_groups = groups
 
     # -- time

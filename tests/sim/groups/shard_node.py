@@ -84,6 +84,7 @@ class ShardNode:
         self.life = 0
         self.is_up = False
         self._waiting: list[tuple[int, Token, Any]] = []
+        self._groups_before: dict[str, Any] = {}  # as the decision before left them
         self._durable: list[tuple[int, Callable[[], None]]] = []
         self._tickets: dict[Ticket, None] = {}
         # Called after every append, before anybody is answered. It may crash this node.
@@ -146,6 +147,7 @@ class ShardNode:
         if out.records:
             self.on_append()
         if life == self.life:
+            self._groups_before = dict(self.shard.groups)
             self._release()
 
     def _append(self, entries: list[Logged], durable: Callable[[], None] = lambda: None) -> None:
@@ -168,9 +170,9 @@ class ShardNode:
                 self._may_be_gone(key.group_id)
 
     def _may_be_gone(self, name: str) -> None:
-        """A group with members that changes its protocol lives on."""
-        group = self.shard.groups.get(name)
-        if group is None or group.is_empty or kind_of(name) != MIXED:
+        """A group with members that changes its protocol lives on; one without is replaced, as in Kafka."""
+        group, before = self.shard.groups.get(name), self._groups_before.get(name)
+        if group is None or group.is_empty or before is None or before.is_empty or kind_of(name) != MIXED:
             self._judge.group_gone(name)
 
     def _sync_ms(self) -> float:
@@ -269,6 +271,7 @@ class ShardNode:
         self.is_up = True
         self.shard = GroupShard(self.config, self.ids, self.topics)
         replay(self.shard, self.surviving())
+        self._groups_before = dict(self.shard.groups)
         self._judge.reloaded(self.elapsed_ms)
         self._carry_out(self.shard.loaded(self.now))
         for name, group in self.shard.groups.items():
