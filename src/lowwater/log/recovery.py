@@ -77,7 +77,6 @@ class Recovery:
         self._state = LogState(log_start=log_start)
         self._end: int | None = None
         self._last_epoch = -1
-        self._gap: int | None = None  # where the first one begins among the batches that were scanned
         self._names_changed = False
 
     def run(self) -> LogState:
@@ -180,7 +179,6 @@ class Recovery:
         if offset > expected:
             self._check_gap(position, header, expected)
             logger.warning("%s: no records from %d to %d", self._situation.topic_partition, expected, offset)
-            self._gap = expected if self._gap is None else self._gap
         if crc32c(view[position + CRC_START : position + header.size]) != header.crc:
             raise DamagedBatchError(position, "the batch does not match its CRC")
 
@@ -273,16 +271,15 @@ class Recovery:
             self._marks.raise_resume(self._situation.key, ceiling)
 
     def _producers(self, snapshots: list[int]) -> Producers:
-        """From the newest state before anything that may have been lost, and the batches after it."""
+        """From the newest state that lies within the log, and the batches after it."""
         log_end = self._state.log_end
-        intact_until = log_end if self._gap is None else self._gap
         producers = Producers()
         start = self._state.segments[0].base_offset if self._state.segments else log_end
         if self._entry.producers is not None and self._entry.log_end <= log_end:
             producers, start = Producers.decode(self._entry.producers), self._entry.log_end
         for offset in snapshots:
-            if offset > intact_until:
-                # It may speak of lost batches, and must not come back when the log has grown past it.
+            if offset > log_end:
+                # It speaks of lost batches, and must not come back when the log has grown past it.
                 self._disk.unlink(snapshot_path(self._directory, offset))
                 self._names_changed = True
             elif offset >= start and (found := read_snapshot(self._disk, self._directory, offset)) is not None:
