@@ -118,7 +118,7 @@ def read_all(bootstrap: str, partition: TopicPartition) -> FinalRead:
     consumer.assign([where])
     records: list[tuple[int, bytes]] = []
     while True:
-        for message in consumer.consume(1000, timeout=1):
+        for message in consumer.consume(1000, timeout=0.1):
             error = message.error()
             if error is None:
                 records.append((message.offset(), name_of(message.value() or b"")))

@@ -29,6 +29,9 @@ LOOK_AGAIN_S = 0.05
 FEED_EACH = 8
 AHEAD_MAX = 300
 THAW_AT_THE_LATEST_S = 3.0
+# After two kills in a row kafka-python 3.0 can keep a batch for ever and ask nothing more of the broker; its process is
+# then killed, and how often is counted. Nobody else is helped so.
+HANGS_AFTER_S = {"kafka-python": 5.0}
 SEND_TIMEOUT_S = 60
 _runs = itertools.count(1)
 
@@ -91,10 +94,12 @@ class WorkerProcess:
         self.bootstrap = bootstrap
         self.ledger = ledger
         self.partitions = [index for index in range(INPUT_PARTITIONS) if index % WORKERS[library] == slot]
+        self.began_at: float | None = None
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
 
     def start(self) -> None:
+        self.began_at = None
         own = ",".join(map(str, self.partitions))
         where = (self.library, self.bootstrap, f"group-{self.library}", own)
         command = [sys.executable, "-m", "tests.crash.txn_worker", self.name, str(next(_runs)), *where]
@@ -108,6 +113,11 @@ class WorkerProcess:
 
     def is_running(self) -> bool:
         return self._process is not None and self._process.poll() is None
+
+    def hangs(self) -> bool:
+        """Whether its transaction lasts longer than its library is trusted to take."""
+        began_at, patience_s = self.began_at, HANGS_AFTER_S.get(self.library)
+        return began_at is not None and patience_s is not None and time.monotonic() - began_at > patience_s
 
     def kill(self) -> None:
         """kill -9; all that it said is heard."""
@@ -136,8 +146,10 @@ class WorkerProcess:
     def _hear(self, line: dict[str, Any], tickets: dict[str, list[int]]) -> None:
         transaction = line.get("transaction", "")
         if line["event"] == "sending":
+            self.began_at = time.monotonic()
             tickets[transaction] = [self._sending(transaction, *each) for each in line["records"]]
         elif line["event"] == "committed":
+            self.began_at = None
             for ticket, offset in zip(tickets[transaction], line["offsets"], strict=True):
                 self.ledger.ended(ticket, offset)
             self.ledger.committed(self.library, len(line["offsets"]))
@@ -175,6 +187,9 @@ class Crew:
         while not self._stopping.wait(LOOK_AGAIN_S):
             with self._guard:
                 for worker in self.workers:
+                    if worker.hangs():
+                        self.ledger.count("hangs")
+                        worker.kill()
                     if not worker.is_running():
                         self.ledger.count("restarts")
                         worker.start()

@@ -15,6 +15,7 @@ import sys
 import tempfile
 import time
 from collections import Counter, defaultdict
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -71,7 +72,7 @@ class Report:
         return not (self.anomalies or self.breaches or self.errors)
 
     def __str__(self) -> str:
-        names = ("transactions", "aborts", "restarts")
+        names = ("transactions", "aborts", "restarts", "hangs")
         kinds = Counter(kind for kind, _ in self.breaches)
         slowest = max(self.recovery_s, default=0.0)
         return "\n".join(
@@ -158,10 +159,8 @@ def _drain(broker: BrokerProcess, feed: Feed, ledger: Ledger, report: Report) ->
     crew = Crew(broker.bootstrap, ledger)
     crew.start()
     deadline = time.monotonic() + STALL_TIMEOUT_S
+    ends = {place.partition: read.log_end for place, read in _read(broker, _inputs()).items()}
     with connect(broker.bootstrap) as wire:
-        ends = {
-            index: read_all(broker.bootstrap, TopicPartition(INPUT, index)).log_end for index in range(INPUT_PARTITIONS)
-        }
         left = set(LIBRARIES)
         while left and time.monotonic() < deadline:
             left = {library for library in left if committed(wire, library) != ends}
@@ -182,19 +181,17 @@ def committed(wire: Wire, library: str) -> dict[int, int] | None:
 
 def _judge_offsets(broker: BrokerProcess, crew: Crew, report: Report) -> None:
     """With nobody at work: what the output has of each input partition is what lies before the committed offset."""
-    for worker in crew.workers:
-        ConfluentTransactor(broker.bootstrap, worker.name).init()  # aborts what the killed one had open
-    inputs = {index: read_all(broker.bootstrap, TopicPartition(INPUT, index)) for index in range(INPUT_PARTITIONS)}
+    with ThreadPoolExecutor() as pool:  # It aborts what the killed ones had open.
+        list(pool.map(lambda worker: ConfluentTransactor(broker.bootstrap, worker.name).init(), crew.workers))
+    inputs = _read(broker, _inputs())
     with connect(broker.bootstrap) as wire:
         for library in LIBRARIES:
             offsets = _decided(wire, library)
-            outputs = Counter(
-                name for place in _outputs(library) for name in _origins(read_all(broker.bootstrap, place))
-            )
-            for index, everything in inputs.items():
+            outputs = {name for read in _read(broker, _outputs(library)).values() for name in _origins(read)}
+            for (_, index), everything in inputs.items():
                 before = {name for offset, name in everything.records if offset < offsets[index]}
                 behind = {name for offset, name in everything.records if offset >= offsets[index]}
-                missing, early = sorted(before - outputs.keys()), sorted(behind & outputs.keys())
+                missing, early = sorted(before - outputs), sorted(behind & outputs)
                 if missing or early:
                     where = f"{library} [{index}] at {offsets[index]}"
                     report.breaches.append(("offsets-disagree", f"{where}: {missing[:5]} missing, {early[:5]} early"))
@@ -207,6 +204,16 @@ def _decided(wire: Wire, library: str) -> dict[int, int]:
     return offsets
 
 
+def _read(broker: BrokerProcess, places: list[TopicPartition]) -> dict[TopicPartition, FinalRead]:
+    """All that is committed there; a consumer each, at once: they mostly wait."""
+    with ThreadPoolExecutor() as pool:
+        return dict(zip(places, pool.map(lambda place: read_all(broker.bootstrap, place), places), strict=True))
+
+
+def _inputs() -> list[TopicPartition]:
+    return [TopicPartition(INPUT, index) for index in range(INPUT_PARTITIONS)]
+
+
 def _outputs(library: str) -> list[TopicPartition]:
     return [TopicPartition(output_of(library), index) for index in range(OUTPUT_PARTITIONS)]
 
@@ -217,14 +224,10 @@ def _origins(read: FinalRead) -> list[bytes]:
 
 
 def _judge_everything(broker: BrokerProcess, ledger: Ledger, report: Report) -> None:
-    final = {place: read_all(broker.bootstrap, place) for library in LIBRARIES for place in _outputs(library)}
+    final = _read(broker, [place for library in LIBRARIES for place in _outputs(library)])
     history = ledger.history(final)
     report.acked, report.anomalies = history.acked(), check(history)
-    inputs = [
-        name
-        for index in range(INPUT_PARTITIONS)
-        for _, name in read_all(broker.bootstrap, TopicPartition(INPUT, index)).records
-    ]
+    inputs = [name for read in _read(broker, _inputs()).values() for _, name in read.records]
     made: defaultdict[str, Counter[bytes]] = defaultdict(Counter)
     for place, read in final.items():
         made[place.topic].update(_origins(read))
