@@ -31,8 +31,8 @@ class ClientError(LowwaterError):
         self.elapsed_ms = 0.0
 
     def after(self, tries: int, elapsed_ms: float) -> Self:
-        """The same, at the end of that many tries."""
-        self.tries, self.elapsed_ms = tries, elapsed_ms
+        """The same, at the end of that many tries, or of more that were counted already."""
+        self.tries, self.elapsed_ms = max(self.tries, tries), max(self.elapsed_ms, elapsed_ms)
         return self
 
     def __str__(self) -> str:
@@ -73,8 +73,16 @@ class ProtocolError(ClientError):
     """The broker sent bytes that are not the protocol; the connection was closed."""
 
 
+class CorruptRecordsError(ClientError):
+    """Records cannot be read: a checksum is wrong, a field contradicts another, or too much comes out of a codec."""
+
+
 class UnsupportedError(ClientError):
     """The broker does not serve an API, or no version of it that is understood here."""
+
+
+class RecordFormatError(UnsupportedError):
+    """Records are stored in a format that is not read here."""
 
 
 class ClosedError(ClientError):

@@ -8,16 +8,28 @@ from typing import Any
 import numpy as np
 
 from lowwater.types import Buffer
-from lowwater.wire import kernels
+from lowwater.wire.kernels import gathering, scanning
 from lowwater.wire.records import HEADER_SIZE, BatchHeader, Record
 
-COLUMNS = (np.int64, np.int64, np.int64, np.int32, np.int64, np.int32, np.int64, np.int32, np.int32)
+COLUMNS = {
+    "offsets": np.int64,
+    "timestamps": np.int64,
+    "timestamp_types": np.int8,
+    "tags": np.int32,
+    "key_at": np.int64,
+    "key_size": np.int32,
+    "value_at": np.int64,
+    "value_size": np.int32,
+    "headers_at": np.int64,
+    "header_count": np.int32,
+    "sizes": np.int32,
+}
 CANARY = 0x5A
 
 
 class ScanFault(Exception):  # noqa: N818  (what was found)
     def __init__(self, fault: int, section: int) -> None:
-        super().__init__(f"section {section}: {kernels.FAULTS[fault]}")
+        super().__init__(f"section {section}: {scanning.FAULTS[fault]}")
         self.fault = fault
         self.section = section
 
@@ -27,55 +39,48 @@ class Scanned:
     """Rows of scanned sections, and the buffers they lie in."""
 
     buffers: list[Any]
-    columns: list[Any]
+    columns: dict[str, Any]
     rows: int
 
     def records(self, order: list[int] | None = None) -> list[Record]:
         rows = np.arange(self.rows) if order is None else np.array(order, np.int64)
-        keys = self._binary(rows, 2, 3)
-        values = self._binary(rows, 4, 5)
-        headers = self._headers(rows)
-        return [
-            Record(int(self.columns[0][row]), int(self.columns[1][row]), keys[place], values[place], headers[place])
-            for place, row in enumerate(rows)
-        ]
+        picked = {name: column[rows] for name, column in self.columns.items()}
+        keys = _binary(picked["key_at"], picked["key_size"])
+        values = _binary(picked["value_at"], picked["value_size"])
+        headers = _headers(picked["headers_at"], picked["header_count"])
+        offsets, timestamps = picked["offsets"].tolist(), picked["timestamps"].tolist()
+        return [Record(*fields) for fields in zip(offsets, timestamps, keys, values, headers, strict=True)]
 
-    def _binary(self, rows: Any, at: int, size: int) -> list[bytes | None]:
-        total, nulls = kernels.binary_size(self.columns[size], rows)
-        ends = np.empty(len(rows) + 1, np.int32)
-        data = np.full(total + 1, CANARY, np.uint8)
-        validity = np.zeros((len(rows) + 7) // 8, np.uint8)
-        kernels.gather_binary(self.columns[at], self.columns[size], rows, ends, data[:total], validity)
-        assert data[total] == CANARY, "written behind the end"
-        found = _split(ends, data, validity, len(rows))
-        assert found.count(None) == nulls
-        return found
 
-    def _headers(self, rows: Any) -> list[tuple[tuple[str, bytes | None], ...]]:
-        count, names_size, values_size, nulls = kernels.headers_size(self.columns[6], self.columns[7], rows)
-        list_ends = np.empty(len(rows) + 1, np.int32)
-        name_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
-        names, values = np.full(names_size + 1, CANARY, np.uint8), np.full(values_size + 1, CANARY, np.uint8)
-        validity = np.zeros((count + 7) // 8, np.uint8)
-        kernels.gather_headers(
-            self.columns[6],
-            self.columns[7],
-            rows,
-            list_ends,
-            name_ends,
-            names[:names_size],
-            value_ends,
-            values[:values_size],
-            validity,
-        )
-        assert names[names_size] == values[values_size] == CANARY, "written behind the end"
-        found_values = _split(value_ends, values, validity, count)
-        assert found_values.count(None) == nulls
-        found_names = [
-            bytes(names[name_ends[one] : name_ends[one + 1]]).decode(errors="surrogateescape") for one in range(count)
-        ]
-        pairs = list(zip(found_names, found_values, strict=True))
-        return [tuple(pairs[list_ends[one] : list_ends[one + 1]]) for one in range(len(rows))]
+def _binary(at: Any, sizes: Any) -> list[bytes | None]:
+    total, nulls = gathering.binary_size(sizes)
+    ends = np.empty(len(sizes) + 1, np.int32)
+    data = np.full(total + 1, CANARY, np.uint8)
+    validity = np.zeros((len(sizes) + 7) // 8, np.uint8)
+    gathering.gather_binary(at, sizes, ends, data[:total], validity)
+    assert data[total] == CANARY, "written behind the end"
+    found = _split(ends, data, validity, len(sizes))
+    assert found.count(None) == nulls
+    return found
+
+
+def _headers(at: Any, counts: Any) -> list[tuple[tuple[str, bytes | None], ...]]:
+    count, names_size, values_size, nulls = gathering.headers_size(at, counts)
+    list_ends = np.empty(len(at) + 1, np.int32)
+    name_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+    names, values = np.full(names_size + 1, CANARY, np.uint8), np.full(values_size + 1, CANARY, np.uint8)
+    validity = np.zeros((count + 7) // 8, np.uint8)
+    gathering.gather_headers(
+        at, counts, list_ends, name_ends, names[:names_size], value_ends, values[:values_size], validity
+    )
+    assert names[names_size] == values[values_size] == CANARY, "written behind the end"
+    found_values = _split(value_ends, values, validity, count)
+    assert found_values.count(None) == nulls
+    found_names = [
+        bytes(names[name_ends[one] : name_ends[one + 1]]).decode(errors="surrogateescape") for one in range(count)
+    ]
+    pairs = list(zip(found_names, found_values, strict=True))
+    return [tuple(pairs[list_ends[one] : list_ends[one + 1]]) for one in range(len(at))]
 
 
 def _split(ends: Any, data: Any, validity: Any, count: int) -> list[bytes | None]:
@@ -85,7 +90,7 @@ def _split(ends: Any, data: Any, validity: Any, count: int) -> list[bytes | None
 
 
 def section(address: int, size: int, header: BatchHeader, *, first_wanted: int = 0, tag: int = 0) -> list[int]:
-    append = header.max_timestamp if header.has_log_append_time else kernels.KEEP_CREATE_TIME
+    append = header.max_timestamp if header.has_log_append_time else scanning.KEEP_CREATE_TIME
     return [
         address,
         size,
@@ -108,13 +113,14 @@ def scan_payloads(payloads: list[tuple[Buffer, BatchHeader]], *, first_wanted: i
             for tag, (buffer, (data, header)) in enumerate(zip(buffers, payloads, strict=True))
         ],
         np.int64,
-    ).reshape(-1, kernels.SECTION_COLUMNS)
+    ).reshape(-1, scanning.SECTION_COLUMNS)
     room = sum(header.record_count for _, header in payloads)
-    columns = [np.empty(room, kind) for kind in COLUMNS]
-    rows, fault, place = kernels.scan(sections, *columns)
-    if fault:
-        raise ScanFault(fault, place)
-    return Scanned(buffers, columns, rows)
+    columns = {name: np.empty(room, kind) for name, kind in COLUMNS.items()}
+    faults = np.zeros(len(sections), np.int32)
+    rows = scanning.scan(sections, faults, *columns.values())
+    for place in np.flatnonzero(faults).tolist():
+        raise ScanFault(int(faults[place]), place)
+    return Scanned(buffers, {name: column[:rows] for name, column in columns.items()}, rows)
 
 
 def scan_batch(batch: Buffer, *, first_wanted: int = 0) -> Scanned:

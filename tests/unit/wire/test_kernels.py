@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from tests.unit.wire.columns_of import ScanFault, scan_batch, scan_payloads
 
-from lowwater.wire import kernels
+from lowwater.wire.kernels import scanning
 from lowwater.wire.records import (
     HEADER_SIZE,
     BatchHeader,
@@ -49,7 +49,7 @@ def test_rows_are_gathered_in_any_order_from_many_buffers(
     chance.shuffle(order)  # type: ignore[attr-defined]
     in_order = scanned.records()
     assert scanned.records(order) == [in_order[row] for row in order]
-    assert list(scanned.columns[8][: scanned.rows]) == [0] * len(fields) + [1] * len(fields)
+    assert scanned.columns["tags"].tolist() == [0] * len(fields) + [1] * len(fields)
 
 
 def test_null_is_not_empty() -> None:
@@ -76,28 +76,29 @@ def test_numbers_of_every_length_are_read() -> None:
 
 
 FAULTY = {
-    "a number that never ends": (b"\xff" * 12, kernels.BAD_NUMBER),
-    "a record longer than its batch": (b"\x7e" + b"\0" * 6, kernels.BAD_LENGTH),
-    "a record too short for its fields": (b"\x02\0\0\0\0\0\0", kernels.BAD_LENGTH),
-    "a negative length": (b"\x01" + b"\0" * 6, kernels.BAD_LENGTH),
-    "an offset outside the batch": (b"\x0c\0\0\x04\1\1\0", kernels.BAD_OFFSET),
-    "an offset before the batch": (b"\x0c\0\0\x01\1\1\0", kernels.BAD_OFFSET),
-    "a key longer than its record": (b"\x0c\0\0\0\x7e\1\0", kernels.BAD_LENGTH),
-    "a key of less than null": (b"\x0c\0\0\0\x03\1\0", kernels.BAD_LENGTH),
-    "a value longer than its record": (b"\x0c\0\0\0\1\x7e\0", kernels.BAD_LENGTH),
-    "more headers than bytes": (b"\x0c\0\0\0\1\1\x7e", kernels.BAD_HEADERS),
-    "a negative count of headers": (b"\x0c\0\0\0\1\1\1", kernels.BAD_HEADERS),
-    "a header without a name": (b"\x10\0\0\0\1\1\2\1\0", kernels.BAD_HEADERS),
-    "bytes behind the headers": (b"\x0e\0\0\0\1\1\0\0", kernels.BAD_HEADERS),
-    "bytes behind the last record": (b"\x0c\0\0\0\1\1\0\0", kernels.BAD_END),
-    "no record where one is promised": (b"", kernels.BAD_NUMBER),
+    "a number that never ends": (b"\xff" * 12, scanning.BAD_NUMBER),
+    "a record longer than its batch": (b"\x7e" + b"\0" * 6, scanning.BAD_LENGTH),
+    "a record too short for its fields": (b"\x02\0\0\0\0\0\0", scanning.BAD_LENGTH),
+    "a negative length": (b"\x01" + b"\0" * 6, scanning.BAD_LENGTH),
+    "an offset outside the batch": (b"\x0c\0\0\x04\1\1\0", scanning.BAD_OFFSET),
+    "an offset before the batch": (b"\x0c\0\0\x01\1\1\0", scanning.BAD_OFFSET),
+    "a key longer than its record": (b"\x0c\0\0\0\x7e\1\0", scanning.BAD_LENGTH),
+    "a key of less than null": (b"\x0c\0\0\0\x03\1\0", scanning.BAD_LENGTH),
+    "a value longer than its record": (b"\x0c\0\0\0\1\x7e\0", scanning.BAD_LENGTH),
+    "more headers than bytes": (b"\x0c\0\0\0\1\1\x7e", scanning.BAD_HEADERS),
+    "a negative count of headers": (b"\x0c\0\0\0\1\1\1", scanning.BAD_HEADERS),
+    "a header without a name": (b"\x10\0\0\0\1\1\2\1\0", scanning.BAD_HEADERS),
+    "bytes behind the headers": (b"\x0e\0\0\0\1\1\0\0", scanning.BAD_HEADERS),
+    "bytes behind the last record": (b"\x0c\0\0\0\1\1\0\0", scanning.BAD_END),
+    "a timestamp that does not fit": (b"\x1e\0" + b"\xfe" + b"\xff" * 8 + b"\x01" + b"\0\1\1\0", scanning.BAD_TIME),
+    "no record where one is promised": (b"", scanning.BAD_NUMBER),
 }
 
 
 @pytest.mark.parametrize("what", FAULTY)
 def test_bytes_that_are_no_record_are_a_fault(what: str) -> None:
     data, fault = FAULTY[what]
-    header = BatchHeader.parse(batch_of([(0, None, None, ())]))
+    header = BatchHeader.parse(batch_of([(1, None, None, ())]))
     with pytest.raises(ScanFault) as found:
         scan_payloads([(data, header)])
     assert found.value.fault == fault
@@ -128,9 +129,10 @@ def test_any_bytes_give_a_fault_or_records_that_lie_within_them(data: bytes, cou
     except ScanFault:
         return
     start = scanned.buffers[0].ctypes.data
-    for at, size in ((2, 3), (4, 5)):
-        ends = scanned.columns[at] + np.maximum(scanned.columns[size], 0)
-        assert (scanned.columns[at] >= start).all()
+    for field in ("key", "value"):
+        at = scanned.columns[f"{field}_at"]
+        ends = at + np.maximum(scanned.columns[f"{field}_size"], 0)
+        assert (at >= start).all()
         assert (ends <= start + len(data)).all()
 
 
@@ -148,7 +150,8 @@ def test_nothing_is_allocated_per_record() -> None:
 def test_the_kernels_are_compiled_where_their_cache_cannot_be_written() -> None:
     nowhere = "from numba.core import caching; caching.CacheImpl._locator_classes = []"
     program = (
-        f"{nowhere}; from lowwater.wire import kernels; print(kernels.is_cache_writable(), kernels.scan.signatures)"
+        f"{nowhere}; from lowwater.wire.kernels import compiling, gathering;"
+        " print(compiling.is_cache_writable(), gathering.binary_size.signatures)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr

@@ -1,0 +1,220 @@
+"""Rows between their arrival and their release: held as places in what was fetched, released as Arrow batches.
+
+`Held` does what `merge` decides and tells it what it needs to know. There is no Python object per row anywhere: an
+answer becomes one chunk, which is sorted once; a release merges the heads of the chunks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Literal, NamedTuple, TypeAlias
+
+import numpy as np
+
+from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch
+from lowwater.client.batches import Answer
+from lowwater.client.chunks import ROW_BYTES, Chunk, Columns
+from lowwater.client.slices import Arrival, FetchedSlice, Left
+from lowwater.client.tags import Tags
+from lowwater.merge.mark import BEGINNING_MS, END_MS, Mark
+from lowwater.types import TopicPartition
+from lowwater.wire.compression import OUTPUT_LIMIT
+from lowwater.wire.kernels import ordering, scanning
+
+Order: TypeAlias = Literal["timestamp", "partition"] | None
+DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+
+
+class Released(NamedTuple):
+    """One batch, or None when nothing may go; who is rid of what; how many rows came later than they should."""
+
+    batch: Any
+    left: list[Left]
+    late_rows: int
+
+
+class Held:
+    """The rows of all partitions of one reader."""
+
+    def __init__(
+        self,
+        *,
+        order: Order = "timestamp",
+        created_ms: int = END_MS,
+        output_bytes_max: int = OUTPUT_LIMIT,
+        decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    ) -> None:
+        """`created_ms`: what was there by then and is stamped later claims to be of the future.
+
+        One batch may give `output_bytes_max`; an answer that has given `decompressed_bytes_max` is not read further,
+        the rest of it is to be fetched again.
+        """
+        self._order = order
+        self._created_ms = created_ms
+        self._output_bytes_max = output_bytes_max
+        self._decompressed_bytes_max = decompressed_bytes_max
+        self._tags = Tags()
+        self._positions: dict[TopicPartition, int] = {}
+        self._chunks: list[Chunk] = []
+        self._answers = 0
+        self._newest_key = BEGINNING_MS
+        self.late_rows = 0
+
+    # -- partitions
+
+    def add(self, one: TopicPartition, start: int, end: int) -> None:
+        """Rows of it may come from `start` on; `end` is where it ended at the beginning."""
+        assert one not in self._positions, f"{one} is there already"
+        self._tags.add(one, end)
+        self._positions[one] = start
+
+    def remove(self, one: TopicPartition) -> list[Left]:
+        """Its rows are dropped. What others are rid of by that is returned."""
+        del self._positions[one]
+        self._chunks = [chunk.without(self._tags[one]) for chunk in self._chunks]
+        return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up())
+
+    def committable(self) -> dict[TopicPartition, int]:
+        """By partition, the offset up to which all rows were released: the first that is held, or else the position."""
+        lowest = np.full(len(self._tags), END_MS, np.int64)
+        ordering.lowest_offsets(self._runs(), lowest)
+        return {one: min(at, int(lowest[self._tags[one]])) for one, at in self._positions.items()}
+
+    # -- arriving
+
+    def take(self, slices: Sequence[FetchedSlice], let_go: Callable[[], None] | None = None) -> list[Arrival]:
+        """Hold the rows of one answer. `let_go` is called as soon as none of them lies in its memory any more."""
+        known = [one for one in slices if one.partition in self._positions]
+        known.sort(key=lambda one: one.partition)
+        tags = [self._tags[one.partition] for one in known]
+        answer = Answer(known, tags, output_bytes_max=self._output_bytes_max, budget_bytes=self._decompressed_bytes_max)
+        columns, section_batches = self._scan(answer)
+        rows_of, bytes_of, future_of = np.zeros((3, len(self._tags)), np.int64)
+        self._stamp(columns, rows_of, bytes_of, future_of)
+        charged = self._hold(answer, columns, section_batches, rows_of, let_go)
+        arrivals = []
+        for place, (one, tag, position) in enumerate(zip(known, tags, answer.positions(), strict=True)):
+            self._positions[one.partition] = position
+            newest_ms = self._tags.clock_ms(tag)
+            rows, future_rows = int(rows_of[tag]), int(future_of[tag])
+            size, error = charged.get(tag, 0), answer.errors.get(place)
+            arrivals.append(Arrival(one.partition, position, newest_ms, rows, size, future_rows, error))
+        return arrivals
+
+    def _scan(self, answer: Answer) -> tuple[Columns, Any]:
+        sections, section_batches = answer.sections()
+        room = int(sections[:, scanning.RECORDS].sum())
+        columns = Columns(room)
+        faults = np.zeros(len(sections), np.int32)
+        rows = scanning.scan(sections, faults, *columns.all())
+        for section in np.flatnonzero(faults).tolist():
+            if faults[section] != scanning.BEHIND_A_FAULT:
+                answer.spoil(int(section_batches[section]), int(faults[section]))
+        columns.cut(rows)
+        if 2 * rows < room:
+            columns.shrink()
+        return columns, section_batches
+
+    def _stamp(self, columns: Columns, rows_of: Any, bytes_of: Any, future_of: Any) -> None:
+        order = ordering.BY_PARTITION if self._order == "partition" else ordering.BY_TIMESTAMP
+        ordering.stamp(
+            order,
+            self._created_ms,
+            columns.offsets,
+            columns.timestamps,
+            columns.tags,
+            columns.sizes,
+            self._tags.clocks,
+            self._tags.ends,
+            columns.keys,
+            rows_of,
+            bytes_of,
+            future_of,
+        )
+        if self._order is None:
+            columns.keys[:] = self._answers
+        self._answers += 1
+
+    def _hold(
+        self, answer: Answer, columns: Columns, section_batches: Any, rows_of: Any, let_go: Callable[[], None] | None
+    ) -> dict[int, int]:
+        """Keep the rows; by tag, the bytes that are held now."""
+        if not len(columns.keys):
+            if let_go is not None:
+                let_go()
+            return {}
+        memory, charged, is_answer_needed = answer.memory(section_batches)
+        if let_go is not None and not is_answer_needed:
+            let_go()
+            let_go = None
+        for tag in np.flatnonzero(rows_of).tolist():
+            charged[tag] = charged.get(tag, 0) + ROW_BYTES * int(rows_of[tag])
+        self._chunks.append(Chunk(columns, _sorted(columns.keys), memory, charged, let_go))
+        return charged
+
+    # -- leaving
+
+    def release(self, mark: Mark, limit: int = ROWS_MAX, *, bytes_max: int = BYTES_MAX) -> Released:
+        """The next rows in order that the mark covers, at most `limit` of them, and no more than one batch can hold."""
+        room = min(limit, ROWS_MAX, sum(chunk.rows for chunk in self._chunks))
+        columns = Columns(room)
+        left_rows = np.zeros(len(self._tags), np.int64)
+        runs = self._runs()
+        taken, late, self._newest_key = ordering.merge(
+            runs,
+            self._tags.ranks,
+            mark.timestamp_ms,
+            self._tags.rank_of(mark.topic, mark.partition),
+            bytes_max,
+            self._newest_key,
+            left_rows,
+            columns.keys,
+            *columns.all(),
+        )
+        for chunk, run in zip(self._chunks, runs, strict=True):
+            chunk.run = run
+        if not taken:
+            return Released(None, [], 0)
+        columns.cut(taken)
+        if 2 * taken < room:
+            columns.shrink()
+        batch = record_batch(columns, self._tags.topics, self._tags.topic_of, self._tags.partition_of)
+        self.late_rows += late
+        return Released(batch, self._leave(left_rows, self._clean_up()), late)
+
+    def _runs(self) -> Any:
+        return np.array([chunk.run for chunk in self._chunks], np.int64).reshape(-1, ordering.RUN_COLUMNS)
+
+    def _clean_up(self) -> dict[int, int]:
+        """Let go of memory that no row needs any more; by tag, how many bytes that was."""
+        freed: dict[int, int] = {}
+        chunks = []
+        for chunk in self._chunks:
+            before = chunk.charged
+            if not chunk.rows:
+                chunk.free()
+                after: dict[int, int] = {}
+            elif chunk.is_mostly_gone:
+                chunk = chunk.repacked(len(self._tags))
+                after = chunk.charged
+            else:
+                after = before
+            if chunk.rows:
+                chunks.append(chunk)
+            if after is not before:
+                for tag, size in before.items():
+                    freed[tag] = freed.get(tag, 0) + size - after.get(tag, 0)
+        self._chunks = chunks
+        return freed
+
+    def _leave(self, left_rows: Any, freed: dict[int, int]) -> list[Left]:
+        tags = {*np.flatnonzero(left_rows).tolist(), *freed}
+        named = ((self._tags.partition(tag), tag) for tag in sorted(tags))
+        return [Left(one, int(left_rows[tag]), freed.get(tag, 0)) for one, tag in named if one in self._positions]
+
+
+def _sorted(keys: Any) -> Any:
+    """Rows by key; those of the same key stay as they are, which is by topic, partition and offset."""
+    if (keys[1:] >= keys[:-1]).all():
+        return np.arange(len(keys))
+    return np.argsort(keys, kind="stable")

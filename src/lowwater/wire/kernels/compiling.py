@@ -1,0 +1,97 @@
+"""How kernels are compiled, and the few things they do that Python has no words for."""
+
+# mypy: disable-error-code="no-untyped-call, call-arg"
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numba
+from llvmlite import ir
+from numba import types
+from numba.core import cgutils
+from numba.extending import intrinsic
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+I8, I32, I64, U8 = types.int8[::1], types.int32[::1], types.int64[::1], types.uint8[::1]
+TABLE = types.int64[:, ::1]
+
+
+def compiled(signature: Any) -> Callable[[F], F]:
+    """Compile for exactly this signature, so that no other array kind compiles anew in the middle of a read."""
+
+    def decorate(function: F) -> F:
+        kernel: F = numba.njit(signature, nogil=True, boundscheck=False, cache=is_cache_writable())(function)
+        return kernel
+
+    return decorate
+
+
+def is_cache_writable() -> bool:
+    """Without a place for its cache numba refuses to compile at all; then each process compiles for itself."""
+    try:
+        numba.njit(cache=True)(is_cache_writable)
+    except RuntimeError:
+        return False
+    return True
+
+
+def _loads(result: Any, bits: int) -> Any:
+    """An intrinsic that reads a number of this many bits at `address`, in the machine's own byte order."""
+
+    @intrinsic  # type: ignore[misc, unused-ignore]
+    def load(typing_context: Any, address: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(bits).as_pointer())
+            return builder.load(pointer, align=1)
+
+        return result(types.int64), build
+
+    return load
+
+
+byte_at = _loads(types.uint8, 8)
+tiny_at = _loads(types.int8, 8)
+int_at = _loads(types.int32, 32)
+long_at = _loads(types.int64, 64)
+
+
+@intrinsic
+def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
+    """Write a byte at an address."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.uint8), build
+
+
+@intrinsic
+def copy_bytes(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
+    """memcpy: the compiler's own copying loops are several times slower."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        bytes_type = ir.IntType(8).as_pointer()
+        to, come, count = arguments
+        cgutils.raw_memcpy(builder, builder.inttoptr(to, bytes_type), builder.inttoptr(come, bytes_type), count, 1)
+        return context.get_dummy_value()
+
+    return types.void(types.int64, types.int64, types.int64), build
+
+
+@numba.njit(nogil=True, inline="always")
+def read_varint(at: int, end: int) -> tuple[int, int]:
+    """A zigzag varint before `end`, and the place after it; place -1 when there is none."""
+    result = numba.uint64(0)
+    shift = numba.uint64(0)
+    while at < end and shift < 70:
+        byte = numba.uint64(byte_at(at))
+        at += 1
+        result |= (byte & numba.uint64(0x7F)) << shift
+        if byte < 0x80:
+            return numba.int64(result >> numba.uint64(1)) ^ -numba.int64(result & numba.uint64(1)), at
+        shift += numba.uint64(7)
+    return 0, -1

@@ -1,0 +1,154 @@
+"""Records of batches: every field is found and checked, nothing is copied. Other kernels trust what is found here."""
+
+# mypy: disable-error-code="no-untyped-call, call-arg"
+
+from __future__ import annotations
+
+from typing import Any
+
+from numba import types
+
+from lowwater.wire.kernels.compiling import I8, I32, I64, TABLE, compiled, read_varint
+
+# Columns of a section, by which `scan` is told where records are.
+ADDRESS, SIZE, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIMESTAMP, RECORDS, LAST_DELTA, FIRST_WANTED, TAG = range(9)
+SECTION_COLUMNS = 9
+KEEP_CREATE_TIME = -(1 << 63)  # in place of an append timestamp
+
+# What `scan` found wrong in a section; 0 is nothing.
+BAD_NUMBER, BAD_LENGTH, BAD_OFFSET, BAD_HEADERS, BAD_END, BAD_TIME, BEHIND_A_FAULT = range(1, 8)
+FAULTS = {
+    BAD_NUMBER: "a number ends early or has too many bytes",
+    BAD_LENGTH: "a field is longer than its record",
+    BAD_OFFSET: "an offset is outside its batch",
+    BAD_HEADERS: "its headers are not as long as they say",
+    BAD_END: "bytes follow the last record",
+    BAD_TIME: "a timestamp does not fit its field",
+    BEHIND_A_FAULT: "a batch before it cannot be read",
+}
+NO_BYTES = -1  # a length: the field is null
+
+
+@compiled(types.int64(types.int64, types.int64, types.int64))
+def headers_end(at: int, end: int, count: int) -> int:
+    """Where `count` headers end, or -1 when they do not fit before `end`."""
+    for _ in range(count):
+        for place in range(2):
+            length, at = read_varint(at, end)
+            if at < 0 or length > end - at or length < -place:  # a name is never null, a value may be
+                return -1
+            at += max(length, 0)
+    return at
+
+
+@compiled(types.int64(TABLE, I32, I64, I64, I8, I32, I64, I32, I64, I32, I64, I32, I32))
+def scan(
+    sections: Any,
+    faults: Any,
+    offsets: Any,
+    timestamps: Any,
+    timestamp_types: Any,
+    tags: Any,
+    key_at: Any,
+    key_size: Any,
+    value_at: Any,
+    value_size: Any,
+    headers_at: Any,
+    header_count: Any,
+    sizes: Any,
+) -> int:
+    """Fill the columns with every record at or behind its section's first wanted offset; how many there are.
+
+    A section that is not right gets its fault and gives no rows, nor do those behind it that have the same tag. The
+    columns have room for all records that the sections claim. `sizes` is from a key to the end of its record.
+    """
+    row = 0
+    for section in range(sections.shape[0]):
+        if section and faults[section - 1] and sections[section - 1, 8] == sections[section, 8]:
+            faults[section] = 7
+            continue
+        first_row = row
+        fault = 0
+        at = sections[section, 0]
+        end = at + sections[section, 1]
+        base_offset, base_timestamp = sections[section, 2], sections[section, 3]
+        append_timestamp = sections[section, 4]
+        last_delta, first_wanted, tag = sections[section, 6], sections[section, 7], sections[section, 8]
+        for _ in range(sections[section, 5]):
+            length, at = read_varint(at, end)
+            if at < 0:
+                fault = 1
+                break
+            if length > end - at or length < 6:
+                fault = 2
+                break
+            record_end = at + length
+            timestamp_delta, at = read_varint(at + 1, record_end)
+            if at < 0:
+                fault = 1
+                break
+            offset_delta, at = read_varint(at, record_end)
+            if at < 0:
+                fault = 1
+                break
+            if offset_delta < 0 or offset_delta > last_delta:
+                fault = 3
+                break
+            timestamp = base_timestamp + timestamp_delta
+            if (base_timestamp ^ timestamp) & (timestamp_delta ^ timestamp) < 0:  # it does not fit
+                fault = 6
+                break
+            key_length, at = read_varint(at, record_end)
+            if at < 0:
+                fault = 1
+                break
+            if key_length > record_end - at or key_length < -1:
+                fault = 2
+                break
+            key_place = at
+            at += max(key_length, 0)
+            value_length, at = read_varint(at, record_end)
+            if at < 0:
+                fault = 1
+                break
+            if value_length > record_end - at or value_length < -1:
+                fault = 2
+                break
+            value_place = at
+            at += max(value_length, 0)
+            count, at = read_varint(at, record_end)
+            if at < 0:
+                fault = 1
+                break
+            if count < 0 or count > record_end - at:
+                fault = 4
+                break
+            headers_place = at
+            if count:
+                at = headers_end(at, record_end, count)
+            if at != record_end:
+                fault = 4
+                break
+            if base_offset + offset_delta < first_wanted:
+                continue
+            offsets[row] = base_offset + offset_delta
+            timestamps[row] = timestamp
+            timestamp_types[row] = 0
+            if append_timestamp != -9223372036854775808:
+                timestamps[row] = append_timestamp
+                timestamp_types[row] = 1
+            tags[row] = tag
+            key_at[row] = key_place
+            key_size[row] = key_length
+            value_at[row] = value_place
+            value_size[row] = value_length
+            headers_at[row] = headers_place
+            header_count[row] = count
+            sizes[row] = record_end - key_place
+            row += 1
+        if not fault and at != end:
+            fault = 5
+        if fault:
+            faults[section] = fault
+            row = first_row
+    return row
