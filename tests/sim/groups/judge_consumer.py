@@ -123,8 +123,8 @@ class ConsumerJudge:
 
     def _fenced(self, exchange: Exchange, known: int) -> None:
         told, request = self._told(exchange), exchange.request
-        if told is None or exchange.sender is None:
-            return
+        if told is None or exchange.sender is None or not exchange.is_open:
+            return  # the member does not hear of it
         if request.member_epoch == known > 0:
             self._report(
                 f"{exchange}: {request.member_id} of {request.group_id} was fenced "
