@@ -15,9 +15,9 @@ from tests.fuzz import plausible
 from tests.fuzz.attacks import PARK_MS, attack
 from tests.fuzz.plausible import FUZZED_TOPICS
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import Reply, Waits
 from lowwater.errors import WireError
+from lowwater.pending import Pending
 from lowwater.testing.virtual_time import VirtualBroker
 from lowwater.wire.messages import CreateTopicsRequest, MetadataRequest
 from lowwater.wire.messages.create_topics import CreatableTopic, CreatableTopicConfig

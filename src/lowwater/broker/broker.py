@@ -12,13 +12,13 @@ from lowwater.broker.fetch_sessions import FetchSessions
 from lowwater.broker.housekeeping import Housekeeping
 from lowwater.broker.log_starts import LogStarts
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.broker.topic import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
 from lowwater.broker.topics import Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ErrorCode
 from lowwater.log.files import FILES_MAX
 from lowwater.log.store import LogStore
+from lowwater.pending import Pending
 from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from typing import Any, Generic, TypeVar
 
 from lowwater.broker.metadata_log import MetadataLog
 from lowwater.broker.metadata_records import Record
-from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError, ErrorCode, StorageError
+from lowwater.pending import Pending
 from lowwater.ports import Offload
 
 T = TypeVar("T")

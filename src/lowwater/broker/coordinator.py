@@ -10,8 +10,8 @@ from lowwater.broker.changes import Decision
 from lowwater.broker.coordinator_shard import S, ShardDriver
 from lowwater.broker.metadata_records import Record
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError
+from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.types import TopicPartition
 

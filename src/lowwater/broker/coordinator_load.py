@@ -8,12 +8,12 @@ from itertools import islice
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError, StorageError, WireError
 from lowwater.log.batches import headers
 from lowwater.log.partition_log import PartitionLog
 from lowwater.log.slices import Slice
 from lowwater.outcome import StateRecord
+from lowwater.pending import Pending
 from lowwater.types import Buffer
 from lowwater.wire.control import read_end_marker
 from lowwater.wire.plain_batch import read_pairs

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from lowwater.broker.pending import Pending
 from lowwater.errors import ApiError
 from lowwater.outcome import StateRecord
+from lowwater.pending import Pending
 
 
 class Ticket(Pending[Any]):

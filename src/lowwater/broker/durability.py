@@ -5,10 +5,10 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
-from lowwater.broker.pending import Pending
 from lowwater.errors import StorageError
 from lowwater.log.flush import SHARED_FROM
 from lowwater.log.partition_log import FlushTicket, PartitionLog, run_tickets
+from lowwater.pending import Pending
 from lowwater.ports import Disk, Offload, Scheduler
 
 logger = logging.getLogger(__name__)

@@ -9,11 +9,11 @@ from typing import Any, TypeAlias
 from lowwater.broker.coordinator_rounds import Ticket
 from lowwater.broker.coordinator_shard import ShardDriver, State
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.broker.topic import OFFSETS_TOPIC
 from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.groups.shard import GroupShard
 from lowwater.outcome import Now, Outcome, StateRecord
+from lowwater.pending import Pending
 
 OFFSETS_PER_TURN = 5000  # and groups
 

@@ -8,10 +8,10 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from lowwater.broker.log_starts import Failures
-from lowwater.broker.pending import Pending
 from lowwater.errors import StorageError
 from lowwater.log.compaction import CompactionPlan, CompactionResult, execute
 from lowwater.log.partition_log import PartitionLog
+from lowwater.pending import Pending
 from lowwater.ports import Timer
 
 if TYPE_CHECKING:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
-from lowwater.broker.pending import Pending, run
 from lowwater.errors import StorageError
 from lowwater.log.log_start import LogStart
 from lowwater.log.partition_log import PartitionLog
+from lowwater.pending import Pending, run
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker

@@ -14,9 +14,9 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lowwater.broker.handlers import SERVED
-from lowwater.broker.pending import Pending, run
 from lowwater.broker.refusal import refuse
 from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.pending import Pending, run
 from lowwater.types import Buffer
 from lowwater.wire.fields import holds_records
 from lowwater.wire.frame import decode_request_header, response_lead

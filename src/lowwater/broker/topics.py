@@ -28,11 +28,11 @@ from lowwater.broker.metadata_records import (
     TopicCreated,
     TopicDeleted,
 )
-from lowwater.broker.pending import Pending
 from lowwater.broker.topic import OpenPartition, Topic
 from lowwater.config import BrokerConfig, TopicConfig, check_topic_settings
 from lowwater.errors import ApiError, ConfigError, ErrorCode
 from lowwater.log.config import LogConfig
+from lowwater.pending import Pending
 from lowwater.ports import Disk, Ids, Offload
 from lowwater.types import topic_name_problem
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from lowwater.broker.coordinator_rounds import Ticket
 from lowwater.broker.coordinator_shard import ShardDriver
-from lowwater.broker.pending import Pending
 from lowwater.broker.transaction_markers import Ending, MarkerJob
 from lowwater.outcome import Now
+from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.transactions.commands import MarkersWritten
 from lowwater.transactions.markers import Markers

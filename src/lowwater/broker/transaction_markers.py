@@ -7,10 +7,10 @@ from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, NamedTuple
 
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.broker.topic import OFFSETS_TOPIC
 from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.log.partition_log import PartitionLog
+from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.types import TopicPartition
 

@@ -7,12 +7,12 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.coordinator import Coordinator, InternalTopic, shard_of
-from lowwater.broker.pending import Pending
 from lowwater.broker.topic import TRANSACTIONS_TOPIC, Topic
 from lowwater.broker.transaction_driver import TransactionDriver
 from lowwater.broker.turns import Turns
 from lowwater.broker.writers import Refusals, Writer
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending
 from lowwater.transactions.commands import (
     AddPartitions,
     EndTransaction,

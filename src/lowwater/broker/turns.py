@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Hashable
 from typing import Generic, TypeVar
 
-from lowwater.broker.pending import Pending
+from lowwater.pending import Pending
 from lowwater.ports import Scheduler
 
 K = TypeVar("K", bound=Hashable)

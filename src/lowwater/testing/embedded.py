@@ -19,9 +19,9 @@ from collections.abc import Callable, Mapping
 from concurrent.futures import Future
 from typing import IO, TypeVar
 
-from lowwater.broker.pending import Pending, run
 from lowwater.config import BrokerConfig
 from lowwater.errors import LowwaterError
+from lowwater.pending import Pending, run
 from lowwater.ports import Clock, Disk
 from lowwater.server.node import Node
 from lowwater.testing.faults import Faults

@@ -11,10 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.refusal import refuse
 from lowwater.broker.router import RequestContext, Route
 from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.pending import Pending
 from lowwater.ports import Scheduler
 from lowwater.wire.messages import API, ProduceRequest
 

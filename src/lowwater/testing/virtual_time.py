@@ -16,9 +16,9 @@ from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import Peer, Reply, Router, Waits
 from lowwater.config import BrokerConfig
+from lowwater.pending import Pending
 from lowwater.ports import Disk
 from lowwater.testing.simdisk import SimClock, SimDisk, SimIds
 from lowwater.wire.frame import decode_response_header, encode_request_header

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import Peer, Router, Waits
 from lowwater.config import BrokerConfig
+from lowwater.pending import Pending
 from lowwater.ports import Disk
 from lowwater.testing.simdisk import SimClock, SimDisk, SimIds
 from lowwater.wire.frame import decode_response_header, encode_request_header

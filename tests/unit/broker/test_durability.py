@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from lowwater.broker.durability import SYNCS_MAX, GroupCommit
-from lowwater.broker.pending import Pending
 from lowwater.errors import StorageError
 from lowwater.log.flush import SHARED_FROM
+from lowwater.pending import Pending
 
 Done = Callable[[Any, BaseException | None], None]
 

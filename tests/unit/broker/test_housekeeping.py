@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from lowwater.broker.housekeeping import CHECKPOINT_EVERY_MS
-from lowwater.broker.pending import run
 from lowwater.log.partition_log import PartitionLog
+from lowwater.pending import run
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.generated import ensure_topic
 from lowwater.testing.simdisk import SimDisk

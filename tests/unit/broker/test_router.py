@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from tests.unit.broker.talk import begin_fetch, create, produce, send
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import SERVED_APIS, Waits
 from lowwater.errors import ApiError, ErrorCode, WireError
+from lowwater.pending import Pending
 from lowwater.testing.virtual_time import VirtualBroker
 from lowwater.wire.frame import encode_request_header
 from lowwater.wire.messages import (

@@ -22,10 +22,10 @@ from lowwater.broker.metadata_records import (
     decode,
     encode,
 )
-from lowwater.broker.pending import run
 from lowwater.broker.topics import PRODUCER_ID_BLOCK, REWRITE_RECORDS_MIN, Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ConfigError, ErrorCode, StorageError
+from lowwater.pending import run
 from lowwater.ports import Disk
 from lowwater.testing.faults_disk import Fault, FaultKind, FaultyDisk
 from lowwater.testing.simdisk import SimDisk, SimIds

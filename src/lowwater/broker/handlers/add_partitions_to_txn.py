@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lowwater.broker.pending import Pending, run
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.writers import fenced_since
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending, run
 from lowwater.transactions.commands import AddPartitions, VerifyPartitions
 from lowwater.types import TopicPartition
 from lowwater.wire.messages.add_partitions_to_txn import (

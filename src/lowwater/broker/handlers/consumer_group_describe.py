@@ -5,10 +5,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.operations import ON_GROUPS
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError
 from lowwater.groups.commands import DescribeConsumerGroup
+from lowwater.pending import Pending
 from lowwater.wire.messages.consumer_group_describe import (
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,

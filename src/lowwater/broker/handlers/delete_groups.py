@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError
 from lowwater.groups.commands import DeleteGroup
+from lowwater.pending import Pending
 from lowwater.wire.messages.delete_groups import DeletableGroupResult, DeleteGroupsRequest, DeleteGroupsResponse
 
 if TYPE_CHECKING:

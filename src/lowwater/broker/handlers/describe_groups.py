@@ -8,10 +8,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from lowwater.broker.operations import ON_GROUPS
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError
 from lowwater.groups.commands import DescribeGroup
+from lowwater.pending import Pending
 from lowwater.wire.messages.describe_groups import DescribedGroup, DescribeGroupsRequest, DescribeGroupsResponse
 
 if TYPE_CHECKING:

@@ -5,9 +5,9 @@ from __future__ import annotations
 from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending
 from lowwater.transactions.commands import DescribeTransaction
 from lowwater.transactions.state import Transaction
 from lowwater.wire.messages.describe_transactions import (

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.fetch_sessions import FetchPlan, TopicKey, Wanted
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError, ErrorCode, StorageError
 from lowwater.log.partition_log import PartitionLog, Slice
+from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.wire.messages.fetch import (
     AbortedTransaction,

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.errors import ApiError
 from lowwater.groups.commands import Join
+from lowwater.pending import Pending
 from lowwater.wire.messages.join_group import JoinGroupRequest, JoinGroupResponse
 
 if TYPE_CHECKING:

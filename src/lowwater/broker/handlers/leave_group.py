@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
+from lowwater.pending import Pending
 from lowwater.wire.messages.leave_group import LeaveGroupRequest, LeaveGroupResponse, MemberIdentity
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
+from lowwater.pending import Pending
 from lowwater.transactions.commands import ListTransactions, TransactionList
 from lowwater.wire.messages.list_transactions import (
     ListTransactionsRequest,

@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from lowwater.broker.changes import Decision
 from lowwater.broker.operations import NOT_ASKED, ON_CLUSTER, ON_TOPICS
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.topic import INTERNAL_TOPICS, Topic
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending
 from lowwater.types import topic_name_problem
 from lowwater.wire.messages.metadata import (
     MetadataRequest,

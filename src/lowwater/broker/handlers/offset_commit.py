@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.groups.commands import Commit
+from lowwater.pending import Pending
 from lowwater.wire.messages.offset_commit import OffsetCommitRequest, OffsetCommitResponse
 
 if TYPE_CHECKING:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
+from lowwater.pending import Pending
 from lowwater.wire.messages.offset_delete import OffsetDeleteRequest, OffsetDeleteResponse
 
 if TYPE_CHECKING:

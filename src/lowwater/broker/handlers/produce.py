@@ -11,12 +11,12 @@ import struct
 from typing import TYPE_CHECKING, NamedTuple
 
 from lowwater.broker.partition import Partition
-from lowwater.broker.pending import Pending, run
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.writers import Refusals, Writer, told_to_produce
 from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.log.admission import RefusedRecordsError
 from lowwater.log.partition_log import Appended, PartitionLog
+from lowwater.pending import Pending, run
 from lowwater.types import TopicPartition
 from lowwater.wire.messages.produce import (
     BatchIndexAndErrorMessage,

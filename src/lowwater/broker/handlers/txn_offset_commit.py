@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.writers import Writer, told_to_writer
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending
 from lowwater.wire.messages.txn_offset_commit import (
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from lowwater.broker.pending import Pending
 from lowwater.broker.router import RequestContext, handles
 from lowwater.broker.transaction_markers import Ending, write_ending
 from lowwater.broker.writers import NOT_NOW
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages.write_txn_markers import (
     WritableTxnMarker,

@@ -1,7 +1,7 @@
 import pytest
 
-from lowwater.broker.pending import Pending, run
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.pending import Pending, run
 
 
 def test_a_coroutine_that_never_waits_is_settled_at_once():
