@@ -328,9 +328,14 @@ def encode_batch(header: BatchHeader, body: Buffer) -> bytearray:
     """A batch of these encoded records; length and CRC of the header are found, the rest is taken."""
     batch = bytearray(HEADER_SIZE)
     batch += compression.compress(header.codec, body)
+    fill_header(batch, header)
+    return batch
+
+
+def fill_header(batch: bytearray, header: BatchHeader) -> None:
+    """Write the header in front of records that are there already; its length and CRC are found."""
     _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - PREFIX_SIZE))
     seal(batch)
-    return batch
 
 
 def _write_record(output: bytearray, record: Record, base_offset: int, base_timestamp: int) -> None:

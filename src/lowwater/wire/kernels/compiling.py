@@ -82,7 +82,7 @@ def copy_bytes(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), build
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True)
 def read_varint(at: int, end: int) -> tuple[int, int]:
     """A zigzag varint before `end`, and the place after it; place -1 when there is none."""
     result = numba.uint64(0)

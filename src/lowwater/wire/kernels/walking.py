@@ -41,7 +41,7 @@ FAULTS = {
 }
 
 
-@numba.njit(nogil=True, inline="always")
+@numba.njit(nogil=True)
 def big_endian(address: int, count: int) -> int:
     """A signed number of so many bytes."""
     number = -1 if byte_at(address) >= 128 else 0
