@@ -110,14 +110,14 @@ class OutgoingRows:
         _, offsets, data = column.buffers()
         kind = np.int32 if column.type in _NARROW else np.int64
         count = len(column)
-        places = np.frombuffer(offsets, kind, count + 1, column.offset * np.dtype(kind).itemsize) if count else None
-        if places is None:
+        if not count:
             return np.empty(0, np.int64), np.empty(0, np.int32)
+        places = np.frombuffer(offsets, kind, count + 1, column.offset * np.dtype(kind).itemsize).astype(np.int64)
         sizes = np.diff(places).astype(np.int32)
         if column.null_count:
             sizes[column.is_null().to_numpy(zero_copy_only=False)] = _NULL
         address = data.address if data is not None else 0
-        return places[:-1] + np.int64(address), sizes
+        return places[:-1] + address, sizes
 
     def _find_headers(self, column: Any) -> tuple[Any, ...]:
         """(first header by row, end by row, then by header: name's address, size, value's address, size)."""
