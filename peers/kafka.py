@@ -62,9 +62,21 @@ SINGLE_NODE = {
 class ApacheKafka:
     """Start with `start()` or `with`; `stop()` ends the process and removes its files."""
 
-    def __init__(self, overrides: Mapping[str, str] | None = None, *, jvm: tuple[str, ...] = TEST_JVM) -> None:
+    def __init__(
+        self,
+        overrides: Mapping[str, str] | None = None,
+        *,
+        jvm: tuple[str, ...] = TEST_JVM,
+        listeners: Mapping[str, str] | None = None,
+        format_options: tuple[str, ...] = (),
+    ) -> None:
+        """`listeners`, by name their security protocol, are added to the plain one; `format_options` are for the
+        storage tool."""
         self.overrides = dict(overrides or {})
         self.jvm = jvm
+        self.listeners = dict(listeners or {})
+        self.format_options = format_options
+        self.ports: dict[str, int] = {}
         self.port = 0
         self.process: subprocess.Popen[Any] | None = None
         self._controller_port = 0
@@ -115,12 +127,16 @@ class ApacheKafka:
         raise AssertionError("unreachable")
 
     def _prepare(self) -> None:
-        self.port, self._controller_port = _free_ports(2)
+        self.port, self._controller_port, *others = _free_ports(2 + len(self.listeners))
+        self.ports = dict(zip(self.listeners, others, strict=True))
+        added = "".join(f",{name}://{HOST}:{port}" for name, port in self.ports.items())
+        protocols = "".join(f",{name}:{protocol}" for name, protocol in self.listeners.items())
         settings = {
             **SINGLE_NODE,
+            "listener.security.protocol.map": SINGLE_NODE["listener.security.protocol.map"] + protocols,
             "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}",
-            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}{added}",
+            "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}{added}",
             "log.dirs": str(self.log_dir),
             **self.overrides,
         }
@@ -128,7 +144,12 @@ class ApacheKafka:
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
         cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         format_log = java.command(
-            "kafka.tools.StorageTool", "format", f"--cluster-id={cluster_id}", "-c", str(properties)
+            "kafka.tools.StorageTool",
+            "format",
+            f"--cluster-id={cluster_id}",
+            "-c",
+            str(properties),
+            *self.format_options,
         )
         done = subprocess.run(format_log, capture_output=True, text=True)
         if done.returncode != 0:

@@ -95,6 +95,8 @@ def connect_failure(error: BaseException, address: Address) -> ClientError:
         )
     if isinstance(error, ssl.SSLError) and not isinstance(error, ssl.SSLEOFError):
         return TlsError(f"no TLS with {address}: {error.reason or error}", advice=_RIGHT_PORT)
+    if isinstance(error, ssl.SSLEOFError | ConnectionResetError | ConnectionAbortedError):
+        return ConnectError(f"{address} closed the connection while it was being opened", advice=_RIGHT_PORT)
     if isinstance(error, socket.gaierror):
         return ConnectError(f"{address}: the host name cannot be resolved: {error.strerror}")
     if isinstance(error, ConnectionRefusedError):

@@ -163,7 +163,7 @@ def test_a_port_without_tls_is_told_apart(certificates: Certificates, drive: Cal
             "broker.address.family": "v4",
             "default.api.timeout.ms": 500,
         }
-        with pytest.raises(ClientError, match=r"localhost:\d+"):
+        with pytest.raises(ClientError, match=r"localhost:\d+ .*is security\.protocol right for this port\?"):
             drive(settings, _topics)
 
 
