@@ -9,7 +9,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 from lowwater.client.config import Address, ClientConfig
 from lowwater.client.driver import Receiver
@@ -70,7 +70,7 @@ class BlockingDriver:
         return pending.done
 
     def close(self) -> None:
-        """Nothing runs any more. Connections belong to the network, which is closed first."""
+        """Nothing runs any more. The network is closed first: whoever waits is told by it."""
         if self._is_closed:
             return
         self._is_closed = True
@@ -79,6 +79,7 @@ class BlockingDriver:
         for key in list(self._selector.get_map().values()):
             if key.fileobj is not self._woken:
                 self._selector.unregister(key.fileobj)
+                cast(socket.socket, key.fileobj).close()
         self._selector.close()
         self._woken.close()
         self._waker.close()

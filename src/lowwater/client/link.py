@@ -11,7 +11,7 @@ from lowwater.client.buffers import Buffers
 from lowwater.client.config import Address, ClientConfig
 from lowwater.client.driver import Driver, backoff_ms
 from lowwater.client.errors import ClientError, ClosedError, ConnectError, RequestTimeoutError, UnsupportedError
-from lowwater.client.session import Sent, Session
+from lowwater.client.session import Leased, Sent, Session
 from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.wire.messages import Api
@@ -53,6 +53,7 @@ class Link:
         self._failure: ClientError | None = None  # why there was no connection the last time
         self.retry_at_ms = 0.0  # while WAITING
         self.last_used_ms = driver.monotonic_ms()
+        self._quiet_until_ms = 0.0  # the broker wants to hear nothing before
         self._queue: deque[Ask] = deque()
         self._session: Session | None = None
         self._timer: Timer | None = None  # of connecting, waiting, or being idle
@@ -85,6 +86,8 @@ class Link:
 
     def _flush(self) -> None:
         session = self._session
+        if self._queue and self._quiet_until_ms > self._driver.monotonic_ms():
+            return
         while self._queue and session is not None and session.can_send():
             self._send(session, self._queue.popleft())
 
@@ -121,7 +124,16 @@ class Link:
             self._settle(ask, error)
         else:
             _stop(ask.timer)
+            self._heed(answer)
             ask.answer.resolve(answer)
+
+    def _heed(self, answer: Any) -> None:
+        """A broker whose quota is used up says for how long it will not listen (KIP-219)."""
+        response = answer.response if isinstance(answer, Leased) else answer
+        quiet_ms = getattr(response, "throttle_time_ms", 0)
+        if quiet_ms > 0:
+            self._quiet_until_ms = self._driver.monotonic_ms() + quiet_ms
+            self._driver.call_later(quiet_ms, self._flush)
 
     def _settle(self, ask: Ask, error: ClientError) -> None:
         _stop(ask.timer)
@@ -168,7 +180,7 @@ class Link:
             self.address,
             on_ready=self._ready,
             on_answer=self._flush,
-            on_end=self._ended,
+            on_end=lambda error: self._ended(session, error),
         )
         self._session = session
         late = ConnectError(f"{self.address} did not let us in within {limit_ms / 1000:g} s")
@@ -184,12 +196,12 @@ class Link:
             self._watch_idle()
         self._flush()
 
-    def _ended(self, error: ClientError) -> None:
+    def _ended(self, session: Session, error: ClientError) -> None:
+        if self._session is not session:
+            return
         _stop(self._timer)
         was_connecting = self.state is State.CONNECTING
         self._session = None
-        if self.state is State.CLOSED:
-            return
         self.failures += 1
         self._failure = error if was_connecting else None
         delay_ms = backoff_ms(
@@ -227,20 +239,26 @@ class Link:
     def rest(self) -> None:
         """Close a connection that nobody uses; it is opened again when something is asked."""
         if self.state is State.READY and not self.load:
-            self._close(State.IDLE, ClosedError("the connection was idle"))
+            self.hang_up(ClosedError("the connection was idle"))
+
+    def hang_up(self, error: ClientError) -> None:
+        """Close the connection; everything that waits fails with `error`, and what is asked then opens another."""
+        self._end(State.IDLE, error)
 
     def close(self, error: ClientError) -> None:
-        """For good: everything that waits fails with `error`."""
-        self._close(State.CLOSED, error)
+        """The same for good."""
+        self._end(State.CLOSED, error)
 
-    def _close(self, state: State, error: ClientError) -> None:
+    def _end(self, state: State, error: ClientError) -> None:
+        # Whoever is told may ask again at once, so what waited is set apart first.
         session, self._session = self._session, None
-        self.state = State.CLOSED
+        waiting, self._queue = self._queue, deque()
+        self.state = state
         _stop(self._timer)
         if session is not None:
             session.close(error)
-        self._fail_queued(error)
-        self.state = state
+        for ask in waiting:
+            self._settle(ask, copy(error))
 
 
 def common_versions(api: Api, theirs: tuple[int, int] | None, wanted: tuple[int, int]) -> range:

@@ -5,7 +5,7 @@ answer = await network.ask(node, HeartbeatRequest(...))
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lowwater.client.buffers import Buffers
@@ -17,16 +17,26 @@ from lowwater.pending import Pending
 from lowwater.wire.messages import API, Api, ApiVersionsRequest
 from lowwater.wire.schema import declaration_of
 
+USUAL = ""
+FETCHING = "fetching"
+COORDINATING = "coordinating"
+"""Lanes: what may wait long at a broker goes on its own."""
+
 
 class Network:
-    """Links to brokers, by node id once metadata named them; until then, and when all are gone, the bootstrap ones."""
+    """Links to brokers, by node id once metadata named them; until then, and when all are gone, the bootstrap ones.
+
+    A broker serves one request of a connection at a time. What may wait there for long, such as a Fetch or a JoinGroup,
+    has a lane of its own, which is a connection of its own, so that nothing else waits behind it.
+    """
 
     def __init__(self, config: ClientConfig, driver: Driver) -> None:
         self.config = config
         self.driver = driver
         self.buffers = Buffers()
         self._bootstrap = {address: self._link(address) for address in config.bootstrap}
-        self._nodes: dict[int, Link] = {}
+        self._addresses: dict[int, Address] = {}
+        self._links: dict[tuple[int, str], Link] = {}
         self._is_closed = False
 
     def _link(self, address: Address) -> Link:
@@ -38,35 +48,46 @@ class Network:
         """What metadata says: new brokers, brokers that moved, and, by omission, brokers that are gone."""
         if self._is_closed:
             return
-        for node in self._nodes.keys() - brokers.keys():
-            self._drop(node, f"broker {node} has left the cluster")
-        for node, address in brokers.items():
-            known = self._nodes.get(node)
-            if known is not None and known.address != address:
-                self._drop(node, f"broker {node} has moved to {address}")
-            if node not in self._nodes:
-                # One connection for both: where we began is mostly one of the brokers.
-                self._nodes[node] = self._adopted(address) or self._link(address)
-        for link in self._bootstrap.values():
-            if link not in self._nodes.values():
+        # First where they are now: who is told that a broker moved may ask it at once.
+        before, self._addresses = self._addresses, dict(brokers)
+        for node, address in before.items():
+            if node not in brokers:
+                self._drop(node, f"broker {node} has left the cluster")
+            elif brokers[node] != address:
+                self._drop(node, f"broker {node} has moved to {brokers[node]}")
+        for address, link in self._bootstrap.items():
+            if address not in brokers.values():
                 link.rest()
+
+    def _drop(self, node: int, why: str) -> None:
+        for key in [key for key in self._links if key[0] == node]:
+            link = self._links.pop(key)
+            if self._bootstrap.get(link.address) is link:
+                link.hang_up(ConnectError(why))
+            else:
+                link.close(ConnectError(why))
+
+    def _link_to(self, node: int, lane: str) -> Link | None:
+        """Made when first needed. None for a broker that is not known."""
+        link = self._links.get((node, lane))
+        address = self._addresses.get(node)
+        if link is None and address is not None:
+            # One connection for both: where we began is mostly one of the brokers.
+            link = self._adopted(address) if lane == USUAL else None
+            link = self._links[node, lane] = link or self._link(address)
+        return link
 
     def _adopted(self, address: Address) -> Link | None:
         link = self._bootstrap.get(address)
-        return link if link is not None and link not in self._nodes.values() else None
-
-    def _drop(self, node: int, why: str) -> None:
-        link = self._nodes.pop(node)
-        if self._bootstrap.get(link.address) is not link:
-            link.close(ConnectError(why))
+        return None if link in self._links.values() else link
 
     @property
     def nodes(self) -> dict[int, Address]:
-        return {node: link.address for node, link in self._nodes.items()}
+        return dict(self._addresses)
 
-    def is_ready(self, node: int) -> bool:
+    def is_ready(self, node: int, lane: str = USUAL) -> bool:
         """Whether there is a connection that stands."""
-        link = self._nodes.get(node)
+        link = self._links.get((node, lane))
         return link is not None and link.state is State.READY
 
     # ---- asking
@@ -79,14 +100,15 @@ class Network:
         api: type[Any] | None = None,
         versions: tuple[int, int] | None = None,
         timeout_ms: float | None = None,
+        lane: str = USUAL,
         answered: bool = True,
     ) -> Pending[Any]:
         """The answer of one broker, in the newest version that both know within `versions`.
 
         `request` may be a function from that version to the request; then `api` is the request's class. An answer with
-        records is a `Held`. Fails with a ClientError, at the latest after `timeout_ms` (request.timeout.ms).
+        records is `Leased`. Fails with a ClientError, at the latest after `timeout_ms` (request.timeout.ms).
         """
-        link = self._nodes.get(node)
+        link = self._link_to(node, lane)
         if link is None:
             return self._refused(node)
         return link.ask(_ask(request, api, versions, answered), self._timeout_ms(timeout_ms))
@@ -100,7 +122,7 @@ class Network:
 
     async def supports(self, node: int, request: type[Any]) -> range:
         """The versions of an API that both know; empty when the broker does not have it. Connects when needed."""
-        link = self._nodes.get(node)
+        link = self._link_to(node, USUAL)
         if link is None:
             return (await self._refused(node)) or range(0)
         if link.state is not State.READY:
@@ -109,13 +131,10 @@ class Network:
 
     def best(self) -> Link:
         """Of the brokers, then of the bootstrap addresses, the one most likely to answer soon."""
-        return min(self._candidates(), key=_readiness)
-
-    def _candidates(self) -> Iterator[Link]:
-        yield from self._nodes.values()
-        for link in self._bootstrap.values():
-            if link not in self._nodes.values():
-                yield link
+        for node in self._addresses:
+            self._link_to(node, USUAL)
+        usual = [link for (_, lane), link in self._links.items() if lane == USUAL]
+        return min([*usual, *self._bootstrap.values()], key=_readiness)
 
     def _refused(self, node: int) -> Pending[Any]:
         refused: Pending[Any] = Pending()
@@ -131,9 +150,10 @@ class Network:
     def close(self) -> None:
         """Close every connection; whoever still waits is told so."""
         self._is_closed = True
-        for link in list(self._candidates()):
+        for link in [*self._links.values(), *self._bootstrap.values()]:
             link.close(ClosedError("the client was closed"))
-        self._nodes.clear()
+        self._links.clear()
+        self._addresses.clear()
         self.buffers.clear()
 
 

@@ -32,7 +32,7 @@ RENEW_AT = 0.85
 _HAS_RECORDS: dict[type, bool] = {}
 
 
-class Held:
+class Leased:
     """An answer with records, and the memory they lie in: release it when they are not needed any more."""
 
     __slots__ = ("_lease", "response")
@@ -244,7 +244,7 @@ def _decoded(sent: Sent, frame: Frame, at: int) -> Any:
             frame.lease.release()
         return response
     lease = frame.lease or Lease(memoryview(bytearray(frame.body)))
-    return Held(decode(lease.view, at), lease)
+    return Leased(decode(lease.view, at), lease)
 
 
 def _has_records(message: type[Any]) -> bool:

@@ -11,6 +11,7 @@ from tests.unit.client.virtual import LATER, VirtualDriver, network_of, refused,
 from lowwater.client.config import Address
 from lowwater.client.errors import AuthenticationError, ClosedError, ConnectError, DisconnectedError, TlsError
 from lowwater.client.flow import Flow
+from lowwater.client.network import COORDINATING, FETCHING
 from lowwater.wire.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
@@ -237,3 +238,63 @@ def test_closing_closes_every_connection_and_tells_everyone_who_waits() -> None:
     driver.time.advance(600_000)
     assert driver.open_lines == []
     assert driver.time.timers == 0
+
+
+def test_what_waits_long_at_a_broker_has_a_connection_of_its_own() -> None:
+    driver = brokers({"Heartbeat": LATER})
+    network = network_of(driver, max_in_flight=1)
+    network.learn({1: A})
+    for lane in (FETCHING, COORDINATING):
+        network.ask(1, BEAT, lane=lane)
+    driver.time.settle()
+    driver.answer = talking({"Heartbeat": HeartbeatResponse()})
+    usual = network.ask(1, BEAT)
+    driver.time.settle()
+    assert usual.result().error_code == 0
+    assert len(driver.open_lines) == 3
+
+
+def test_every_lane_follows_a_broker_that_moved() -> None:
+    driver = brokers({"Heartbeat": LATER})
+    network = network_of(driver)
+    network.learn({1: A})
+    waiting = [network.ask(1, BEAT, lane=lane) for lane in ("", FETCHING)]
+    driver.time.settle()
+    network.learn({1: B})
+    assert all(each.done for each in waiting)
+    assert driver.open_lines == []
+
+
+def test_who_is_told_that_a_broker_moved_asks_it_where_it_is_now() -> None:
+    driver = brokers({"Heartbeat": LATER})
+    network = network_of(driver)
+    network.learn({1: A})
+
+    async def insist() -> int:
+        try:
+            await network.ask(1, BEAT)
+        except DisconnectedError:
+            driver.answer = talking({"Heartbeat": HeartbeatResponse()})
+            return int((await network.ask(1, BEAT)).error_code)
+        return -1
+
+    flow = Flow(insist())
+    driver.time.settle()
+    network.learn({1: B})
+    driver.time.settle()
+    assert flow.result() == 0
+    assert dialled(driver) == [A, B]
+
+
+def test_a_broker_that_wants_quiet_is_left_alone_for_so_long() -> None:
+    driver = brokers({"Heartbeat": HeartbeatResponse(throttle_time_ms=700)})
+    network = network_of(driver)
+    network.learn({1: A})
+    first = network.ask(1, BEAT)
+    driver.time.settle()
+    assert first.result().throttle_time_ms == 700
+    network.ask(1, BEAT)
+    driver.time.advance(699)
+    assert len(driver.requests("Heartbeat")) == 1
+    driver.time.advance(2)
+    assert len(driver.requests("Heartbeat")) == 2
