@@ -258,6 +258,17 @@ def test_small_neighbours_become_one_segment() -> None:
     assert home.log().size_bytes == sum(segment.size for segment in home.log().segments)
 
 
+def test_files_of_replaced_segments_are_not_kept_open() -> None:
+    home = table()
+    for number in range(12):
+        put(home, (b"same", b"%d" % number * 100))
+    fill(home)
+    read_all(home.log())
+    before, replaced = home.disk.open_files, len(home.log().segments) - 1
+    compact(home)
+    assert home.disk.open_files == before - replaced
+
+
 def test_a_segment_of_which_nothing_stays_is_gone() -> None:
     home = table(segment_bytes=200)
     put(home, (b"a", b"1" * 100))
