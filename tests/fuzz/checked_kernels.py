@@ -45,17 +45,24 @@ class Wall:
 
 
 def hostile(chance: random.Random) -> bytes:
-    """A good log with changed bytes, most under right checksums; or batches that are wrong on purpose."""
+    """A good log with changed bytes, most under right checksums; or batches that are wrong on purpose. Some are cut."""
     if chance.random() < 0.4:
         builds = (hostile_batches.extreme_field, hostile_batches.garbage_body, hostile_batches.hostile_record)
-        return b"".join(chance.choice((*builds, hostile_batches.good, hostile_batches.torn))(chance) for _ in range(3))
-    batches = [bytearray(one) for one in RandomLog(P0, chance).batches]
-    for one in batches:
-        for _ in range(chance.choice((0, 0, 1, 3))):
-            one[chance.randrange(HEADER_SIZE - 10, len(one))] = chance.choice((0, 1, 0x7E, 0x7F, 0x80, 0xFF))
-        if chance.random() < 0.9:
-            seal(one)
-    return b"".join(batches)
+        data = b"".join(chance.choice((*builds, hostile_batches.good, hostile_batches.torn))(chance) for _ in range(3))
+    else:
+        data = b"".join(changed(bytearray(one), chance) for one in RandomLog(P0, chance).batches)
+    return data[: len(data) - chance.choice((0, 0, 0, chance.randrange(100)))]
+
+
+def changed(batch: bytearray, chance: random.Random) -> bytearray:
+    """Wherever, but often at the end: that is where the wall is."""
+    for _ in range(chance.choice((0, 0, 1, 3))):
+        first = chance.choice((HEADER_SIZE - 10, max(HEADER_SIZE, len(batch) - 8)))
+        if first < len(batch):
+            batch[chance.randrange(first, len(batch))] = chance.choice((0, 1, 0x7E, 0x7F, 0x80, 0xFF))
+    if chance.random() < 0.9:
+        seal(batch)
+    return batch
 
 
 def read(chance: random.Random, walls: tuple[Wall, Wall]) -> int:
