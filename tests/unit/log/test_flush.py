@@ -126,6 +126,8 @@ def test_a_failed_fsync_takes_the_log_offline_for_good(monkeypatch: pytest.Monke
     assert home.log().flushed_end == 0
     with pytest.raises(StorageError, match="offline"):
         home.append(b"b")
+    with pytest.raises(StorageError, match="offline"):
+        home.log().append_own(bytearray(batch_of(b"the broker's own")), NOW)
     assert home.log().offline is not None
 
 
