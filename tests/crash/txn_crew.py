@@ -30,8 +30,11 @@ FEED_EACH = 8
 AHEAD_MAX = 300
 THAW_AT_THE_LATEST_S = 3.0
 # After two kills in a row kafka-python 3.0 can keep a batch for ever and ask nothing more of the broker; its process is
-# then killed, and how often is counted. Nobody else is helped so.
+# then killed, and how often is counted.
 HANGS_AFTER_S = {"kafka-python": 5.0}
+# After many kills a consumer of librdkafka 2.16 can go on asking for its coordinator, be told where it is, and never
+# connect to it. It is killed and counted likewise. Nobody else is helped so.
+SILENT_AFTER_S = {"confluent": 20.0, "confluent-848": 20.0}
 SEND_TIMEOUT_S = 60
 _runs = itertools.count(1)
 
@@ -95,11 +98,12 @@ class WorkerProcess:
         self.ledger = ledger
         self.partitions = [index for index in range(INPUT_PARTITIONS) if index % WORKERS[library] == slot]
         self.began_at: float | None = None
+        self.heard_at = 0.0
         self._process: subprocess.Popen[bytes] | None = None
         self._listener: threading.Thread | None = None
 
     def start(self) -> None:
-        self.began_at = None
+        self.began_at, self.heard_at = None, time.monotonic()
         own = ",".join(map(str, self.partitions))
         where = (self.library, self.bootstrap, f"group-{self.library}", own)
         command = [sys.executable, "-m", "tests.crash.txn_worker", self.name, str(next(_runs)), *where]
@@ -115,9 +119,11 @@ class WorkerProcess:
         return self._process is not None and self._process.poll() is None
 
     def hangs(self) -> bool:
-        """Whether its transaction lasts longer than its library is trusted to take."""
-        began_at, patience_s = self.began_at, HANGS_AFTER_S.get(self.library)
-        return began_at is not None and patience_s is not None and time.monotonic() - began_at > patience_s
+        """Whether its transaction lasts, or it says nothing, longer than its library is trusted to take."""
+        now, began_at, never = time.monotonic(), self.began_at, float("inf")
+        lasts_s = now - began_at if began_at is not None else 0.0
+        is_silent = now - self.heard_at > SILENT_AFTER_S.get(self.library, never)
+        return is_silent or lasts_s > HANGS_AFTER_S.get(self.library, never)
 
     def kill(self) -> None:
         """kill -9; all that it said is heard."""
@@ -145,6 +151,7 @@ class WorkerProcess:
 
     def _hear(self, line: dict[str, Any], tickets: dict[str, list[int]]) -> None:
         transaction = line.get("transaction", "")
+        self.heard_at = time.monotonic()
         if line["event"] == "sending":
             self.began_at = time.monotonic()
             tickets[transaction] = [self._sending(transaction, *each) for each in line["records"]]
