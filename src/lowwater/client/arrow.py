@@ -29,16 +29,16 @@ NO_TIMESTAMP = -1
 
 
 def record_batch(rows: Columns, topics: Any, topic_of: Any, partition_of: Any) -> Any:
-    """`topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
+    """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
     count = len(rows.offsets)
     columns = [
         _binary(rows.key_at, rows.key_size),
         _binary(rows.value_at, rows.value_size),
         pa.DictionaryArray.from_arrays(pa.array(topic_of[rows.tags]), topics),
         pa.array(partition_of[rows.tags]),
-        pa.array(rows.offsets),
-        _times(rows.timestamps, count),
-        pa.array(rows.timestamp_types),
+        pa.array(rows.offsets.copy()),
+        _times(rows.timestamps.copy(), count),
+        pa.array(rows.timestamp_types.copy()),
         _headers(rows.headers_at, rows.header_count, count),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)

@@ -30,7 +30,6 @@ _BATCH_BYTES_GUESS = 4096
 _ALL = 1 << 62
 _DAMAGED = "read it again; if it stays so, the broker's copy is damaged, and reading can go on behind it"
 _OLD = "a client of Kafka 0.11 or newer has to write these records anew"
-_LOOK_AT = [walking.SLICE, walking.ADDRESS, walking.SIZE, walking.ATTRIBUTES, walking.CRC, walking.RECORDS]
 
 
 class Answer:
@@ -96,40 +95,63 @@ class Answer:
     # -- looking into them
 
     def _look_into(self) -> None:
-        views = [memoryview(one.records) for one in self._slices]
-        rows = zip(self._is_wanted.tolist(), self._batches[:, _LOOK_AT].tolist(), strict=True)
-        good_before = self._good_before.tolist()
-        for index, (is_wanted, (place, address, size, attributes, crc, records)) in enumerate(rows):
-            if good_before[place] != _ALL:
-                continue
-            start = address - self._addresses[place]
-            if crc32c(views[place][start + CRC_START : start + size]) != crc:
-                self._spoil(index, "the checksum of a batch is wrong")
-            elif is_wanted:
-                body = views[place][start + HEADER_SIZE : start + size]
-                self._look_at_body(index, attributes & CODEC_MASK, records, body)
-            good_before[place] = int(self._good_before[place])
+        """Checksums first: nothing else is believed of a batch before."""
+        self._check_sums()
+        self._check_counts()
+        for index in np.flatnonzero(self._is_wanted & self._good() & self._is_compressed()).tolist():
+            self._decompress(index)
 
-    def _look_at_body(self, index: int, codec: int, records: int, body: memoryview) -> None:
-        size = len(body)
-        if codec:
-            if self._budget <= 0:
-                self._good_before[self._batches[index, walking.SLICE]] = index  # it comes again, when there is room
-                return
-            try:
-                output = compression.decompress(codec, body, limit=self._output_bytes_max)
-            except compression.CompressionError as error:
-                self._spoil(index, f"a batch cannot be decompressed: {error}")
-                return
-            self._outputs[index] = _as_array(output)
-            size = len(output)
-            self._budget -= size
-        if records > size // RECORD_SIZE_MIN:
-            self._spoil(index, f"a batch claims {records} records in {size} bytes")
+    def _check_sums(self) -> None:
+        views = [memoryview(one.records) for one in self._slices]
+        batches = self._batches
+        places = batches[:, walking.SLICE]
+        starts = batches[:, walking.ADDRESS] - np.array(self._addresses, np.int64)[places]
+        ends = starts + batches[:, walking.SIZE]
+        rows = zip(places.tolist(), (starts + CRC_START).tolist(), ends.tolist(), strict=True)
+        sums = np.array([crc32c(views[place][start:end]) for place, start, end in rows], np.int64)
+        for index in np.flatnonzero(sums != batches[:, walking.CRC]).tolist():
+            self._spoil(index, "the checksum of a batch is wrong")
+
+    def _check_counts(self) -> None:
+        """Room is made for as many records as a batch claims, so it must not claim more than can be in it."""
+        sizes = self._batches[:, walking.SIZE] - HEADER_SIZE
+        claims_too_many = self._batches[:, walking.RECORDS] > sizes // RECORD_SIZE_MIN
+        for index in np.flatnonzero(claims_too_many & ~self._is_compressed() & self._is_wanted).tolist():
+            self._refuse_count(index, int(sizes[index]))
+
+    def _refuse_count(self, index: int, size: int) -> None:
+        self._spoil(index, f"a batch claims {self._batches[index, walking.RECORDS]} records in {size} bytes")
+
+    def _is_compressed(self) -> Any:
+        return (self._batches[:, walking.ATTRIBUTES] & CODEC_MASK) != 0
+
+    def _decompress(self, index: int) -> None:
+        place, address, size = self._batches[index, [walking.SLICE, walking.ADDRESS, walking.SIZE]].tolist()
+        if index >= self._good_before[place]:
+            return
+        if self._budget <= 0:
+            self._good_before[place] = index  # it comes again, when there is room, and with it what is wrong behind it
+            self.errors.pop(place, None)
+            return
+        start = address - self._addresses[place]
+        body = memoryview(self._slices[place].records)[start + HEADER_SIZE : start + size]
+        codec = int(self._batches[index, walking.ATTRIBUTES]) & CODEC_MASK
+        try:
+            output = compression.decompress(codec, body, limit=self._output_bytes_max)
+        except compression.CompressionError as error:
+            self._spoil(index, f"a batch cannot be decompressed: {error}")
+            return
+        self._budget -= len(output)
+        if self._batches[index, walking.RECORDS] > len(output) // RECORD_SIZE_MIN:
+            self._refuse_count(index, len(output))
+            return
+        self._outputs[index] = _as_array(output)
 
     def _spoil(self, index: int, what: str) -> None:
-        """Nothing of the slice counts from this batch on."""
+        """Nothing of the slice counts from this batch on. The first fault of a slice is the one that is told."""
         place = int(self._batches[index, walking.SLICE])
+        if index >= self._good_before[place]:
+            return
         offset = max(int(self._batches[index, walking.BASE_OFFSET]), self._slices[place].fetch_offset)
         where = self._slices[place].partition._asdict()
         self._good_before[place] = index
@@ -178,9 +200,9 @@ class Answer:
 
     def memory(self, section_batches: Any) -> tuple[list[Any], dict[int, int], bool]:
         """What has to stay while rows of these batches do: arrays, bytes by tag, and whether the answer is needed."""
-        in_place = [index for index in section_batches.tolist() if index not in self._outputs]
-        places = set(self._batches[in_place, walking.SLICE].tolist())
-        arrays = [self._arrays[place] for place in sorted(places)]
+        in_place = section_batches[~self._is_compressed()[section_batches]]
+        places = np.unique(self._batches[in_place, walking.SLICE]).tolist()
+        arrays = [self._arrays[place] for place in places]
         sizes: dict[int, int] = {}
         for place in places:
             _add(sizes, int(self._tags[place]), len(self._arrays[place]))

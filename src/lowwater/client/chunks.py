@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from lowwater.wire.kernels import ordering
 
@@ -22,7 +23,10 @@ COLUMN_TYPES = {
     "header_count": np.int32,
     "sizes": np.int32,
 }
-ROW_BYTES = sum(np.dtype(kind).itemsize for kind in COLUMN_TYPES.values()) + 2 * 8  # and key and order
+_ALL_TYPES = {"keys": np.int64, **COLUMN_TYPES}
+_BY_WIDTH = sorted(_ALL_TYPES, key=lambda name: -np.dtype(_ALL_TYPES[name]).itemsize)  # so that all are aligned
+_ORDER_BYTES = 8
+ROW_BYTES = sum(np.dtype(kind).itemsize for kind in _ALL_TYPES.values()) + _ORDER_BYTES
 REPACK_BYTES_MIN = 64 * 1024
 
 
@@ -41,26 +45,36 @@ class Columns:
     header_count: Any
     sizes: Any
 
+    keys: Any
+
     def __init__(self, room: int) -> None:
-        self.keys: Any = np.empty(room, np.int64)
-        for name, kind in COLUMN_TYPES.items():
-            setattr(self, name, np.empty(room, kind))
+        """Memory of Arrow's pool, which is used again: fresh pages would cost more than what is written to them."""
+        self.room = room
+        memory = pa.allocate_buffer(max(room, 1) * (ROW_BYTES - _ORDER_BYTES))
+        at = 0
+        for name in _BY_WIDTH:
+            kind = _ALL_TYPES[name]
+            setattr(self, name, np.frombuffer(memory, kind, max(room, 1), at)[:room])
+            at += max(room, 1) * np.dtype(kind).itemsize
 
     def all(self) -> list[Any]:
         """In the order in which the kernels take them, without the keys."""
         return [getattr(self, name) for name in COLUMN_TYPES]
 
-    def cut(self, rows: int) -> None:
-        """Only the first rows are filled."""
-        self.keys = self.keys[:rows]
-        for name in COLUMN_TYPES:
-            setattr(self, name, getattr(self, name)[:rows])
+    def first(self, rows: int) -> Columns:
+        """Only the first rows, in the same memory."""
+        part = object.__new__(Columns)
+        part.room = rows
+        for name in _ALL_TYPES:
+            setattr(part, name, getattr(self, name)[:rows])
+        return part
 
-    def shrink(self) -> None:
-        """Give back the room that was not needed."""
-        self.keys = self.keys.copy()
-        for name in COLUMN_TYPES:
-            setattr(self, name, getattr(self, name).copy())
+    def copy(self) -> Columns:
+        """In memory of just this size."""
+        copied = Columns(self.room)
+        for name in _ALL_TYPES:
+            getattr(copied, name)[:] = getattr(self, name)
+        return copied
 
 
 class Chunk:
@@ -91,10 +105,10 @@ class Chunk:
     def rows(self) -> int:
         return int(self.run[ordering.END] - self.run[ordering.HEAD])
 
-    @property
-    def is_mostly_gone(self) -> bool:
-        """Whether a copy of what is left would be worth it: fewer bytes are moved by that than were let go."""
-        return self._memory_bytes > REPACK_BYTES_MIN and 2 * int(self.run[ordering.LEFT_BYTES]) < self._memory_bytes
+    def is_worth_a_copy(self, share: int) -> bool:
+        """Whether less than this share of the memory is still needed: 2 is a half of it."""
+        needed = share * int(self.run[ordering.LEFT_BYTES])
+        return self._memory_bytes > REPACK_BYTES_MIN and needed < self._memory_bytes
 
     def without(self, tag: int) -> Chunk:
         """The same without the rows of a partition."""

@@ -23,6 +23,7 @@ from lowwater.wire.kernels import ordering, scanning
 
 Order: TypeAlias = Literal["timestamp", "partition"] | None
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
+_HALF, _AN_EIGHTH = 2, 8
 
 
 class Released(NamedTuple):
@@ -56,6 +57,7 @@ class Held:
         self._tags = Tags()
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
+        self._scratch = Columns(0)
         self._answers = 0
         self._newest_key = BEGINNING_MS
         self.late_rows = 0
@@ -72,7 +74,7 @@ class Held:
         """Its rows are dropped. What others are rid of by that is returned."""
         del self._positions[one]
         self._chunks = [chunk.without(self._tags[one]) for chunk in self._chunks]
-        return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up())
+        return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up(_HALF))
 
     def committable(self) -> dict[TopicPartition, int]:
         """By partition, the offset up to which all rows were released: the first that is held, or else the position."""
@@ -110,10 +112,8 @@ class Held:
         for section in np.flatnonzero(faults).tolist():
             if faults[section] != scanning.BEHIND_A_FAULT:
                 answer.spoil(int(section_batches[section]), int(faults[section]))
-        columns.cut(rows)
-        if 2 * rows < room:
-            columns.shrink()
-        return columns, section_batches
+        columns = columns.first(rows)
+        return columns.copy() if 2 * rows < room else columns, section_batches
 
     def _stamp(self, columns: Columns, rows_of: Any, bytes_of: Any, future_of: Any) -> None:
         order = ordering.BY_PARTITION if self._order == "partition" else ordering.BY_TIMESTAMP
@@ -157,7 +157,7 @@ class Held:
     def release(self, mark: Mark, limit: int = ROWS_MAX, *, bytes_max: int = BYTES_MAX) -> Released:
         """The next rows in order that the mark covers, at most `limit` of them, and no more than one batch can hold."""
         room = min(limit, ROWS_MAX, sum(chunk.rows for chunk in self._chunks))
-        columns = Columns(room)
+        columns = self._scratch_of(room)
         left_rows = np.zeros(len(self._tags), np.int64)
         runs = self._runs()
         taken, late, self._newest_key = ordering.merge(
@@ -175,18 +175,22 @@ class Held:
             chunk.run = run
         if not taken:
             return Released(None, [], 0)
-        columns.cut(taken)
-        if 2 * taken < room:
-            columns.shrink()
-        batch = record_batch(columns, self._tags.topics, self._tags.topic_of, self._tags.partition_of)
+        batch = record_batch(columns.first(taken), self._tags.topics, self._tags.topic_of, self._tags.partition_of)
         self.late_rows += late
-        return Released(batch, self._leave(left_rows, self._clean_up()), late)
+        # Rows that could go but did not will soon: only what has to wait is worth a copy.
+        freed = self._clean_up(_HALF if taken < min(limit, ROWS_MAX) else _AN_EIGHTH)
+        return Released(batch, self._leave(left_rows, freed), late)
+
+    def _scratch_of(self, room: int) -> Columns:
+        if self._scratch.room < room:
+            self._scratch = Columns(room)
+        return self._scratch.first(room)
 
     def _runs(self) -> Any:
         return np.array([chunk.run for chunk in self._chunks], np.int64).reshape(-1, ordering.RUN_COLUMNS)
 
-    def _clean_up(self) -> dict[int, int]:
-        """Let go of memory that no row needs any more; by tag, how many bytes that was."""
+    def _clean_up(self, share: int) -> dict[int, int]:
+        """Let go of memory of which less than this share is needed; by tag, how many bytes that was."""
         freed: dict[int, int] = {}
         chunks = []
         for chunk in self._chunks:
@@ -194,7 +198,7 @@ class Held:
             if not chunk.rows:
                 chunk.free()
                 after: dict[int, int] = {}
-            elif chunk.is_mostly_gone:
+            elif chunk.is_worth_a_copy(share):
                 chunk = chunk.repacked(len(self._tags))
                 after = chunk.charged
             else:
