@@ -28,6 +28,8 @@ class Told:
     epoch: int = 0
     assignment: set[Held] = field(default_factory=set)
     changed_ms: float = 0.0  # when it was told another assignment
+    answered_ms: float = 0.0  # when it was told one at all
+    owes_from_ms: float = 0.0  # since when it may have had to give something up: an answer before may have been lost
     holds: set[Held] = field(default_factory=set)  # told, and not yet given up
     is_gone: bool = False
     is_unknown: bool = False  # it was told so, and has to join again
@@ -97,11 +99,11 @@ class ConsumerJudge:
     @staticmethod
     def _listen(told: Told, exchange: Exchange) -> None:
         """What a request says of its member, whatever becomes of it."""
-        request, is_own = exchange.request, exchange.sender is not None
+        request, is_own = exchange.request, exchange.sender is not None and exchange.is_open
         if request.topic_partitions is not None:
             owned = _held(request.topic_partitions)
             told.holds = owned if is_own else told.holds & owned
-        if not (is_own and exchange.is_open):
+        if not is_own:
             told.is_impersonated = True
         if request.member_epoch in (LEAVES, LEAVES_FOR_A_WHILE):
             told.is_gone, told.left_at = True, exchange.delivered_at
@@ -175,7 +177,7 @@ class ConsumerJudge:
         told = Told(
             answer.member_id, request.instance_id, exchange.delivered_ms, subscribed=wishes, has_regex=has_regex
         )
-        told.changed_ms = exchange.delivered_ms
+        told.changed_ms = told.owes_from_ms = told.answered_ms = exchange.delivered_ms
         told.is_impersonated = exchange.sender is None or not exchange.is_open
         told.is_gone = story.evicted.get(request.instance_id or "", -1) > exchange.delivered_at
         if old is not None:
@@ -224,6 +226,8 @@ class ConsumerJudge:
             self._report(f"{exchange}: {told.member_id} was given {unwanted}, it wanted {told.subscribed}")
         if given != told.assignment:
             told.assignment, told.changed_ms = given, exchange.decided_ms
+            told.owes_from_ms = told.answered_ms
+        told.answered_ms = exchange.decided_ms
         told.holds |= given
 
     def _is_asleep(self, told: Told, now_ms: float) -> bool:
@@ -234,7 +238,7 @@ class ConsumerJudge:
         # A late copy of an older request says it owns less than its member does, which the group does not believe; and
         # an answer that a crash kept from the member may have told it to give something up.
         must_give_up = bool(told.holds - told.assignment) or told.is_impersonated or told.is_unsure
-        took_too_long = must_give_up and now_ms - told.changed_ms >= REBALANCE_TIMEOUT_MS - self._slack_ms
+        took_too_long = must_give_up and now_ms - told.owes_from_ms >= REBALANCE_TIMEOUT_MS - self._slack_ms
         return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
 
     def crashed(self, now_ms: float) -> None:
@@ -250,7 +254,7 @@ class ConsumerJudge:
         """Members come back with fresh deadlines."""
         for story in self._stories.values():
             for told in story.members.values():
-                told.touched_ms = told.changed_ms = now_ms
+                told.touched_ms = told.changed_ms = told.owes_from_ms = told.answered_ms = now_ms
 
 
 def _held(partitions: list) -> set[Held]:  # type: ignore[type-arg]
