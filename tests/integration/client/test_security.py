@@ -82,7 +82,7 @@ def kafka(certificates: Certificates) -> Iterator[ApacheKafka]:
         yield kafka
 
 
-@pytest.fixture(params=DRIVERS, ids=lambda driver: driver.__name__)
+@pytest.fixture(params=DRIVERS[:2], ids=lambda driver: driver.__name__)
 def drive(request: pytest.FixtureRequest) -> Callable[..., list[Any]]:
     chosen: Callable[..., list[Any]] = request.param
     return chosen

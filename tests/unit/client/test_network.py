@@ -133,10 +133,10 @@ def test_a_connection_that_stood_starts_the_waits_anew() -> None:
     network.ask(1, BEAT)
     driver.time.advance(10_000)
     driver.lines[-1].drop()
-    asked_at = driver.monotonic_ms()
+    before = len(driver.dialled)
     network.ask(1, BEAT)
-    driver.time.advance(130)
-    assert driver.dialled[-1][0] - asked_at <= 120
+    driver.time.advance(121)
+    assert len(driver.dialled) == before + 1
 
 
 def test_what_was_not_sent_yet_outlives_a_broken_connection() -> None:
@@ -234,8 +234,6 @@ def test_closing_closes_every_connection_and_tells_everyone_who_waits() -> None:
     for answer in [*answers, network.ask(1, BEAT)]:
         with pytest.raises(ClosedError):
             answer.result()
-    assert driver.open_lines == []
-    driver.time.advance(600_000)
     assert driver.open_lines == []
     assert driver.time.timers == 0
 

@@ -25,10 +25,13 @@ from lowwater.wire.messages import (
     FetchResponse,
     HeartbeatRequest,
     HeartbeatResponse,
+    MetadataRequest,
+    MetadataResponse,
     ProduceRequest,
 )
 from lowwater.wire.messages.api_versions import ApiVersion
 from lowwater.wire.messages.fetch import FetchableTopicResponse, PartitionData
+from lowwater.wire.messages.metadata import MetadataResponseTopic
 from lowwater.wire.messages.sasl_authenticate import SaslAuthenticateResponse
 from lowwater.wire.messages.sasl_handshake import SaslHandshakeResponse
 
@@ -188,6 +191,16 @@ def test_released_memory_is_used_again() -> None:
         assert network.buffers.kept_bytes == 512 * 1024
 
 
+def test_a_large_answer_without_records_gives_its_memory_back_by_itself() -> None:
+    topics = [MetadataResponseTopic(name=f"topic-{number}", partitions=[]) for number in range(5_000)]
+    metadata = MetadataResponse(brokers=[], cluster_id="c", topics=topics)
+    driver = VirtualDriver(talking({"Metadata": metadata}))
+    network = network_of(driver)
+    answer = settled(driver, network.ask_any(MetadataRequest(topics=None)))
+    assert len(answer.topics) == 5_000
+    assert network.buffers.kept_bytes > 0
+
+
 def test_an_answer_that_nobody_waits_for_any_more_is_thrown_away() -> None:
     driver, ask = connected({"Heartbeat": LATER})
     given_up, wanted = ask(BEAT), ask(BEAT)
@@ -229,6 +242,18 @@ def test_an_answer_to_nothing_closes_the_connection() -> None:
     driver.lines[0].deliver(b"\0\0\0\4\0\0\0\x63")
     driver.time.settle()
     assert driver.open_lines == []
+
+
+def test_the_answer_to_another_request_is_not_taken_for_this_one() -> None:
+    driver, ask = connected({"Heartbeat": LATER})
+    answer = ask(BEAT)
+    driver.time.settle()
+    asked = driver.requests("Heartbeat")[0]
+    asked.correlation_id += 1
+    asked.answer(HeartbeatResponse())
+    driver.time.settle()
+    with pytest.raises(ProtocolError, match="the answer to request"):
+        answer.result()
 
 
 def test_an_answer_that_cannot_be_decoded_is_an_error_of_its_request() -> None:
