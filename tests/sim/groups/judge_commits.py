@@ -223,8 +223,9 @@ class CommitJudge:
                 latest = [(step.offset, step.fate.name) for step in history.steps[max(0, before - 5) : before]]
                 self._report(f"{key}: {offset} was read after {latest}")
                 continue
-            # A deletion that nobody can tell from the absence before it proves nothing.
-            history.floor = max(history.floor, place if offset != NONE else history.floor)
+            # A deletion that nobody can tell from the absence before it proves nothing, nor does a repeated commit.
+            if offset != NONE:
+                history.floor = self._first_alike(history, place)
             history.seen.append((before, place))
             del history.seen[:-8]
 
@@ -252,6 +253,13 @@ class CommitJudge:
             if place == history.floor or step.fate is Fate.DONE:
                 return None
         return None
+
+    @staticmethod
+    def _first_alike(history: History, place: int) -> int:
+        """Where what was seen may have come from at the earliest: a late copy of a commit may be lost again."""
+        offset = history.steps[place].offset
+        alike = (at for at in range(history.floor, place) if history.steps[at].offset == offset)
+        return max(history.floor, next(alike, place))
 
     # -- what the world did
 
