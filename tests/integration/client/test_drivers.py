@@ -19,7 +19,7 @@ from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
 from lowwater.client.errors import ClientError, ClosedError, ConnectError, DisconnectedError, RequestTimeoutError
-from lowwater.client.network import Network
+from lowwater.client.network import USUAL, Network
 from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.testing import Broker
@@ -172,7 +172,7 @@ def test_bootstrap_servers_that_are_not_there_are_passed_over(broker: Broker, dr
 def test_no_broker_at_all_is_an_error_that_says_where_it_was_looked_for(drive: Callable[..., list[Any]]) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
-    settings = {"bootstrap.servers": f"127.0.0.1:{port}", "default.api.timeout.ms": 400}
+    settings = {"bootstrap.servers": f"127.0.0.1:{port}", "default.api.timeout.ms": 1_000}
     with pytest.raises(ConnectError, match=rf"127\.0\.0\.1:{port} refuses connections; .*tried \d+ times"):
         drive(settings, find)
 
@@ -241,8 +241,8 @@ def test_ctrl_c_ends_a_call_and_leaves_the_client_usable(
 ) -> None:
     driver, cluster = client
     assert driver.run(log_end(cluster)) == ROWS
-    for _ in range(5):
-        broker.faults.delay("Heartbeat", 50)
+    for lane in ("first", "second", "third"):
+        broker.faults.delay("Heartbeat", 20_000)
         arrived = broker.requests().get("Heartbeat", 0)
 
         def interrupt(arrived: int = arrived) -> None:
@@ -253,15 +253,15 @@ def test_ctrl_c_ends_a_call_and_leaves_the_client_usable(
         thread = threading.Thread(target=interrupt)
         thread.start()
         with pytest.raises(KeyboardInterrupt):
-            driver.run(_beat(cluster))
+            driver.run(_beat(cluster, lane))
         thread.join()
         assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
         assert driver.run(log_end(cluster)) == ROWS
-    assert driver.open_sockets == 1
+    assert driver.open_sockets == 1 + 3
 
 
-async def _beat(cluster: Cluster) -> Any:
-    return await cluster.network.ask(await find(cluster), BEAT)
+async def _beat(cluster: Cluster, lane: str = USUAL) -> Any:
+    return await cluster.network.ask(await find(cluster), BEAT, lane=lane)
 
 
 def test_a_handler_of_the_program_for_ctrl_c_stays_in_place(client: tuple[BlockingDriver, Cluster]) -> None:
@@ -287,7 +287,7 @@ def test_a_call_has_a_time_limit(broker: Broker, client: tuple[BlockingDriver, C
 def test_waiting_goes_on_with_the_next_call(broker: Broker, client: tuple[BlockingDriver, Cluster]) -> None:
     driver, cluster = client
     driver.run(find(cluster))
-    broker.faults.delay("Heartbeat", 100)
+    broker.faults.delay("Heartbeat", 1_000)
     answer = cluster.network.ask(NODE, BEAT)
     assert driver.wait(answer, timeout_ms=1) is False
     assert driver.wait(answer, timeout_ms=LIMIT_MS) is True
