@@ -51,13 +51,14 @@ class OutgoingRows:
     ) -> EncodedBatch:
         """One batch of the chosen rows from the `first` of them on, with at most `bytes_max` before compression."""
         starts, ends, name_at, name_size, value_at, value_size = self._headers
-        sizes = self._key_size, self._value_size, starts, ends, name_size, value_size
+        body_sizes = np.empty(len(chosen), np.int32)
+        sizes = self._key_size, self._value_size, starts, ends, name_size, value_size, body_sizes
         rows, size, newest = encoding.fit(chosen, first, bytes_max - HEADER_SIZE, self.timestamps, *sizes)
         data = bytearray(HEADER_SIZE + size)
         fields = self._key_at, self._key_size, self._value_at, self._value_size
         headers = starts, ends, name_at, name_size, value_at, value_size
         body = np.frombuffer(data, np.uint8)[HEADER_SIZE:]
-        written = encoding.encode(chosen, first, rows, self.timestamps, *fields, *headers, body)
+        written = encoding.encode(chosen, first, rows, self.timestamps, *fields, *headers, body_sizes, body)
         assert written == size, "records are not as large as they were measured"
         del body
         if codec:

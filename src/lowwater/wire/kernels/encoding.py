@@ -14,7 +14,11 @@ from lowwater.wire.kernels.compiling import I32, I64, U8, compiled, copy_bytes, 
 
 @numba.njit(nogil=True)
 def varint_size(value: int) -> int:
-    """Bytes of a zigzag varint."""
+    """Bytes of a zigzag varint. Most have one or two."""
+    if -64 <= value < 64:
+        return 1
+    if -8192 <= value < 8192:
+        return 2
     rest = numba.uint64((value << 1) ^ (value >> 63)) >> numba.uint64(7)
     size = 1
     while rest:
@@ -68,7 +72,7 @@ def body_size(
     return size
 
 
-@compiled(types.UniTuple(types.int64, 3)(I64, types.int64, types.int64, I64, I32, I32, I32, I32, I32, I32))
+@compiled(types.UniTuple(types.int64, 3)(I64, types.int64, types.int64, I64, I32, I32, I32, I32, I32, I32, I32))
 def fit(
     rows: Any,
     first: int,
@@ -80,10 +84,11 @@ def fit(
     header_ends: Any,
     name_size: Any,
     header_value_size: Any,
+    body_sizes: Any,
 ) -> tuple[int, int, int]:
     """How many of the rows from `first` on fit into one batch, their bytes, and their largest timestamp.
 
-    One always fits: what is too large is for the broker to refuse.
+    `body_sizes` gets the size of each, for `encode`. One always fits: what is too large is for the broker to refuse.
     """
     total = 0
     base_timestamp = newest = timestamps[rows[first]]
@@ -100,6 +105,7 @@ def fit(
             name_size,
             header_value_size,
         )
+        body_sizes[place] = size
         size += varint_size(size)
         if place > first and size > bytes_max - total:
             return place - first, total, newest
@@ -108,7 +114,7 @@ def fit(
     return rows.shape[0] - first, total, newest
 
 
-@compiled(types.int64(I64, types.int64, types.int64, I64, I64, I32, I64, I32, I32, I32, I64, I32, I64, I32, U8))
+@compiled(types.int64(I64, types.int64, types.int64, I64, I64, I32, I64, I32, I32, I32, I64, I32, I64, I32, I32, U8))
 def encode(
     rows: Any,
     first: int,
@@ -124,6 +130,7 @@ def encode(
     name_size: Any,
     header_value_at: Any,
     header_value_size: Any,
+    body_sizes: Any,
     data: Any,
 ) -> int:
     """Write these rows as records, as `fit` measured them; how many bytes that were."""
@@ -132,18 +139,7 @@ def encode(
     for place in range(first, first + count):
         row = rows[place]
         timestamp_delta, offset_delta = timestamps[row] - base_timestamp, place - first
-        size = body_size(
-            row,
-            timestamp_delta,
-            offset_delta,
-            key_size,
-            value_size,
-            header_starts,
-            header_ends,
-            name_size,
-            header_value_size,
-        )
-        at = write_varint(at, size)
+        at = write_varint(at, body_sizes[place])
         put_byte(at, numba.uint8(0))
         at = write_varint(at + 1, timestamp_delta)
         at = write_varint(at, offset_delta)
