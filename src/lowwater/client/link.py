@@ -149,17 +149,27 @@ class Link:
             unsent = RequestTimeoutError(f"{ask.api.name} could not be sent to {self.address} in {waited}")
             self._settle(ask, copy(self._failure) if self._failure is not None else unsent)
             return
-        # What was asked behind it on this connection waits for the same answer. Another connection may do better.
         error = RequestTimeoutError(f"no answer to {ask.api.name} from {self.address} in {waited}")
-        ask.sent.forget()
-        if self._session is not None:
-            self._session.close(error)
+        self._forget(ask.sent, error, waited_ms=timeout_ms)
         self._settle(ask, error)
+
+    def _forget(self, sent: Sent, error: ClientError, waited_ms: float) -> None:
+        """Nobody waits for this answer, but all that was asked behind it does, on the same connection. When it is not
+        there in the time that any request may take, another connection may do better."""
+        session, patience_ms = self._session, self._config.int("request.timeout.ms") - waited_ms
+        sent.forget()
+        if session is None:
+            return
+        if patience_ms <= 0:
+            session.close(error)
+        else:
+            self._driver.call_later(patience_ms, lambda: session.close(error) if session.awaits(sent) else None)
 
     def _abandon(self, ask: Ask) -> None:
         _stop(ask.timer)
         if ask.sent is not None:
-            ask.sent.forget()
+            late = RequestTimeoutError(f"no answer to {ask.api.name} from {self.address}, for which nobody waited")
+            self._forget(ask.sent, late, waited_ms=0)
         elif ask in self._queue:
             self._queue.remove(ask)
 

@@ -123,6 +123,10 @@ class Session:
     def in_flight(self) -> int:
         return len(self._in_flight)
 
+    def awaits(self, sent: Sent) -> bool:
+        """Whether its answer has still to come."""
+        return sent in self._in_flight
+
     def can_send(self) -> bool:
         """Whether a request would leave at once. A login that is due is begun, and requests wait behind it."""
         if not self.is_ready or len(self._in_flight) >= self._in_flight_max:

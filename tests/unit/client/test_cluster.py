@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.virtual import LATER, Asked, VirtualDriver, network_of, refused, talking
+from tests.unit.client.virtual import LATER, Asked, VirtualDriver, network_of, refused, talking, versions_answer
 
 from lowwater.client.cluster import NO_LEADER, Cluster
 from lowwater.client.config import Address
@@ -196,3 +196,13 @@ def test_without_any_broker_the_error_says_how_long_it_was_tried() -> None:
     world.driver.unreachable = {A: refused(A)}
     with pytest.raises(ConnectError, match=r"a:1 refuses connections; tried \d+ times in \d+\.\d s"):
         world.do(world.cluster.topics(["t"], timeout_ms=5_000), advance_ms=5_000)
+
+
+@pytest.mark.parametrize("version", range(4, 14))
+def test_brokers_of_every_age_are_understood(version: int) -> None:
+    world = World()
+    known = versions_answer({3: (0, version), 18: (0, 3)})
+    world.driver.answer = talking({"Metadata": world.metadata, "ApiVersions": lambda asked: known})
+    topic = world.do(world.cluster.topics(["t"]))["t"]
+    assert [one.leader for one in topic.partitions.values()] == [1, 2, 1]
+    assert world.driver.requests("Metadata")[0].version == version

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import warnings
 
 import pytest
@@ -140,6 +141,13 @@ def test_a_password_is_kept_as_it_is_and_never_shown() -> None:
     assert "sesame" not in repr(config)
     assert "BEGIN" not in repr(config)
     assert "'ann'" in repr(config)
+
+
+def test_a_configuration_can_be_sent_to_another_process() -> None:
+    config = ClientConfig({**LOGIN, "security.protocol": "SASL_SSL", "bootstrap.servers": "a:1"})
+    again = pickle.loads(pickle.dumps(config))
+    assert again.bootstrap == config.bootstrap
+    assert again.str("sasl.password") == SECRET
 
 
 def test_a_usual_configuration_gives_no_warning() -> None:

@@ -32,7 +32,7 @@ from lowwater.wire.messages import (
 from lowwater.wire.messages.api_versions import ApiVersion
 from lowwater.wire.messages.fetch import FetchableTopicResponse, PartitionData
 from lowwater.wire.messages.metadata import MetadataResponseTopic
-from lowwater.wire.messages.sasl_authenticate import SaslAuthenticateResponse
+from lowwater.wire.messages.sasl_authenticate import SaslAuthenticateRequest, SaslAuthenticateResponse
 from lowwater.wire.messages.sasl_handshake import SaslHandshakeResponse
 
 A = Address("a", 1)
@@ -287,6 +287,36 @@ def test_every_request_has_a_deadline() -> None:
     with pytest.raises(DisconnectedError):
         behind.result()
     assert driver.lines[0].is_open is False
+
+
+def test_a_short_deadline_is_the_callers_own_and_leaves_the_connection_to_others() -> None:
+    driver, ask = connected({"Heartbeat": LATER}, request_timeout_ms=2_000)
+    short, patient = ask(BEAT, timeout_ms=50), ask(BEAT)
+    driver.time.advance(51)
+    with pytest.raises(RequestTimeoutError, match=r"in 0\.05 s"):
+        short.result()
+    for code, asked in enumerate(driver.requests("Heartbeat")):
+        asked.answer(HeartbeatResponse(error_code=code))
+    assert settled(driver, patient).error_code == 1
+    driver.time.advance(2_000)
+    assert len(driver.open_lines) == 1
+
+
+@pytest.mark.parametrize("gives_up", [True, False])
+def test_a_connection_on_which_nothing_comes_is_closed_even_when_nobody_waits(gives_up: bool) -> None:
+    driver, ask = connected({"Heartbeat": LATER}, request_timeout_ms=2_000)
+    answer = ask(BEAT, timeout_ms=50)
+    driver.time.settle()
+    if gives_up:
+        answer.abandon()
+    driver.time.advance(1_999)
+    assert len(driver.open_lines) == 1
+    driver.time.advance(2)
+    assert driver.open_lines == []
+
+
+def test_a_token_is_not_shown_where_a_request_is() -> None:
+    assert "sesame" not in repr(SaslAuthenticateRequest(auth_bytes=b"\0ann\0sesame"))
 
 
 def test_a_broker_that_says_nothing_is_given_up() -> None:

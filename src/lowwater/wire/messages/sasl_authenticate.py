@@ -9,6 +9,9 @@ class SaslAuthenticateRequest:
 
     auth_bytes: Bytes
 
+    def __repr__(self) -> str:
+        return "SaslAuthenticateRequest([hidden])"
+
 
 @message(key=36, versions=(0, 1), flexible=2)
 class SaslAuthenticateResponse:
