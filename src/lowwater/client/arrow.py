@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lowwater.client.chunks import Columns
 from lowwater.wire.kernels import gathering
 
 HEADER = pa.struct([pa.field("key", pa.utf8(), nullable=False), pa.field("value", pa.binary())])
@@ -28,18 +27,19 @@ BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
 NO_TIMESTAMP = -1
 
 
-def record_batch(rows: Columns, topics: Any, topic_of: Any, partition_of: Any) -> Any:
+def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any) -> Any:
     """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
-    count = len(rows.offsets)
+    tags = rows["tag"]
+    keys, values = _fields(rows)
     columns = [
-        _binary(rows.key_at, rows.key_size),
-        _binary(rows.value_at, rows.value_size),
-        pa.DictionaryArray.from_arrays(pa.array(topic_of[rows.tags]), topics),
-        pa.array(partition_of[rows.tags]),
-        pa.array(rows.offsets.copy()),
-        _times(rows.timestamps.copy(), count),
-        pa.array(rows.timestamp_types.copy()),
-        _headers(rows.headers_at, rows.header_count, count),
+        keys,
+        values,
+        pa.DictionaryArray.from_arrays(pa.array(topic_of[tags]), topics),
+        pa.array(partition_of[tags]),
+        pa.array(rows["offset"].copy()),
+        _times(rows["timestamp"].copy(), len(rows)),
+        pa.array(rows["timestamp_type"].astype(np.int8)),
+        _headers(rows),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -50,15 +50,23 @@ def _room(size: int) -> tuple[Any, Any]:
     return buffer, np.frombuffer(buffer, np.uint8)
 
 
-def _binary(at: Any, sizes: Any) -> Any:
-    count = len(sizes)
-    total, nulls = gathering.binary_size(sizes)
-    ends = np.empty(count + 1, np.int32)
-    validity = np.zeros((count + 7) // 8, np.uint8)
-    buffer, data = _room(total)
-    gathering.gather_binary(at, sizes, ends, data, validity)
+def _fields(rows: Any) -> tuple[Any, Any]:
+    """Keys and values."""
+    count = len(rows)
+    key_bytes, null_keys, value_bytes, null_values = gathering.binary_sizes(rows)
+    key_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
+    key_validity, value_validity = np.zeros((2, (count + 7) // 8), np.uint8)
+    (keys, keys_data), (values, values_data) = _room(key_bytes), _room(value_bytes)
+    gathering.gather_binary(rows, key_ends, keys_data, key_validity, value_ends, values_data, value_validity)
+    return (
+        _binary(count, null_keys, key_validity, key_ends, keys),
+        _binary(count, null_values, value_validity, value_ends, values),
+    )
+
+
+def _binary(count: int, nulls: int, validity: Any, ends: Any, data: Any) -> Any:
     present = pa.py_buffer(validity) if nulls else None
-    return pa.Array.from_buffers(pa.binary(), count, [present, pa.py_buffer(ends), buffer], nulls)
+    return pa.Array.from_buffers(pa.binary(), count, [present, pa.py_buffer(ends), data], nulls)
 
 
 def _times(timestamps: Any, count: int) -> Any:
@@ -69,19 +77,18 @@ def _times(timestamps: Any, count: int) -> Any:
     return pa.Array.from_buffers(kind, count, [present, pa.py_buffer(timestamps)], nulls)
 
 
-def _headers(at: Any, counts: Any, rows: int) -> Any:
-    count, names_size, values_size, nulls = gathering.headers_size(at, counts)
-    list_ends = np.zeros(rows + 1, np.int32)
+def _headers(rows: Any) -> Any:
+    count, names_size, values_size, nulls = gathering.headers_size(rows)
+    list_ends = np.empty(len(rows) + 1, np.int32)
     name_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
     (names, names_data), (values, values_data) = _room(names_size), _room(values_size)
     validity = np.zeros((count + 7) // 8, np.uint8)
-    gathering.gather_headers(at, counts, list_ends, name_ends, names_data, value_ends, values_data, validity)
-    present = pa.py_buffer(validity) if nulls else None
+    gathering.gather_headers(rows, list_ends, name_ends, names_data, value_ends, values_data, validity)
     name_array = _texts(pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(name_ends), names]))
-    value_array = pa.Array.from_buffers(pa.binary(), count, [present, pa.py_buffer(value_ends), values], nulls)
+    value_array = _binary(count, nulls, validity, value_ends, values)
     pairs = pa.StructArray.from_arrays([name_array, value_array], fields=list(HEADER))
     return pa.Array.from_buffers(
-        SCHEMA.field("headers").type, rows, [None, pa.py_buffer(list_ends)], 0, children=[pairs]
+        SCHEMA.field("headers").type, len(rows), [None, pa.py_buffer(list_ends)], 0, children=[pairs]
     )
 
 

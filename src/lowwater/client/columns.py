@@ -13,7 +13,7 @@ import numpy as np
 
 from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch
 from lowwater.client.batches import Answer
-from lowwater.client.chunks import ROW_BYTES, Chunk, Columns
+from lowwater.client.chunks import HELD_ROW_BYTES, Chunk, room_for
 from lowwater.client.slices import Arrival, FetchedSlice, Left
 from lowwater.client.tags import Tags
 from lowwater.merge.mark import BEGINNING_MS, END_MS, Mark
@@ -57,7 +57,7 @@ class Held:
         self._tags = Tags()
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
-        self._scratch = Columns(0)
+        self._scratch = room_for(0)
         self._answers = 0
         self._newest_key = BEGINNING_MS
         self.late_rows = 0
@@ -90,56 +90,42 @@ class Held:
         known.sort(key=lambda one: one.partition)
         tags = [self._tags[one.partition] for one in known]
         answer = Answer(known, tags, output_bytes_max=self._output_bytes_max, budget_bytes=self._decompressed_bytes_max)
-        columns, section_batches = self._scan(answer)
-        rows_of, bytes_of, future_of = np.zeros((3, len(self._tags)), np.int64)
-        self._stamp(columns, rows_of, bytes_of, future_of)
-        charged = self._hold(answer, columns, section_batches, rows_of, let_go)
+        rows, section_batches = self._scan(answer)
+        rows_of, future_of = np.zeros((2, len(self._tags)), np.int64)
+        self._stamp(rows, rows_of, future_of)
+        charged = self._hold(answer, rows, section_batches, rows_of, let_go)
         arrivals = []
         for place, (one, tag, position) in enumerate(zip(known, tags, answer.positions(), strict=True)):
             self._positions[one.partition] = position
             newest_ms = self._tags.clock_ms(tag)
-            rows, future_rows = int(rows_of[tag]), int(future_of[tag])
+            count, future_rows = int(rows_of[tag]), int(future_of[tag])
             size, error = charged.get(tag, 0), answer.errors.get(place)
-            arrivals.append(Arrival(one.partition, position, newest_ms, rows, size, future_rows, error))
+            arrivals.append(Arrival(one.partition, position, newest_ms, count, size, future_rows, error))
         return arrivals
 
-    def _scan(self, answer: Answer) -> tuple[Columns, Any]:
+    def _scan(self, answer: Answer) -> tuple[Any, Any]:
         sections, section_batches = answer.sections()
-        room = int(sections[:, scanning.RECORDS].sum())
-        columns = Columns(room)
+        rows = room_for(int(sections[:, scanning.RECORDS].sum()))
         faults = np.zeros(len(sections), np.int32)
-        rows = scanning.scan(sections, faults, *columns.all())
+        count = scanning.scan(sections, faults, rows)
         for section in np.flatnonzero(faults).tolist():
             if faults[section] != scanning.BEHIND_A_FAULT:
                 answer.spoil(int(section_batches[section]), int(faults[section]))
-        columns = columns.first(rows)
-        return columns.copy() if 2 * rows < room else columns, section_batches
+        found = rows[:count]
+        return found.copy() if 2 * count < len(rows) else found, section_batches
 
-    def _stamp(self, columns: Columns, rows_of: Any, bytes_of: Any, future_of: Any) -> None:
+    def _stamp(self, rows: Any, rows_of: Any, future_of: Any) -> None:
         order = ordering.BY_PARTITION if self._order == "partition" else ordering.BY_TIMESTAMP
-        ordering.stamp(
-            order,
-            self._created_ms,
-            columns.offsets,
-            columns.timestamps,
-            columns.tags,
-            columns.sizes,
-            self._tags.clocks,
-            self._tags.ends,
-            columns.keys,
-            rows_of,
-            bytes_of,
-            future_of,
-        )
+        ordering.stamp(order, self._created_ms, rows, self._tags.clocks, self._tags.ends, rows_of, future_of)
         if self._order is None:
-            columns.keys[:] = self._answers
+            rows["key"] = self._answers
         self._answers += 1
 
     def _hold(
-        self, answer: Answer, columns: Columns, section_batches: Any, rows_of: Any, let_go: Callable[[], None] | None
+        self, answer: Answer, rows: Any, section_batches: Any, rows_of: Any, let_go: Callable[[], None] | None
     ) -> dict[int, int]:
         """Keep the rows; by tag, the bytes that are held now."""
-        if not len(columns.keys):
+        if not len(rows):
             if let_go is not None:
                 let_go()
             return {}
@@ -148,8 +134,8 @@ class Held:
             let_go()
             let_go = None
         for tag in np.flatnonzero(rows_of).tolist():
-            charged[tag] = charged.get(tag, 0) + ROW_BYTES * int(rows_of[tag])
-        self._chunks.append(Chunk(columns, _sorted(columns.keys), memory, charged, let_go))
+            charged[tag] = charged.get(tag, 0) + HELD_ROW_BYTES * int(rows_of[tag])
+        self._chunks.append(Chunk(rows, _sorted(rows["key"].copy()), memory, charged, let_go))
         return charged
 
     # -- leaving
@@ -157,7 +143,7 @@ class Held:
     def release(self, mark: Mark, limit: int = ROWS_MAX, *, bytes_max: int = BYTES_MAX) -> Released:
         """The next rows in order that the mark covers, at most `limit` of them, and no more than one batch can hold."""
         room = min(limit, ROWS_MAX, sum(chunk.rows for chunk in self._chunks))
-        columns = self._scratch_of(room)
+        rows = self._scratch_of(room)
         left_rows = np.zeros(len(self._tags), np.int64)
         runs = self._runs()
         taken, late, self._newest_key = ordering.merge(
@@ -168,23 +154,22 @@ class Held:
             bytes_max,
             self._newest_key,
             left_rows,
-            columns.keys,
-            *columns.all(),
+            rows,
         )
         for chunk, run in zip(self._chunks, runs, strict=True):
             chunk.run = run
         if not taken:
             return Released(None, [], 0)
-        batch = record_batch(columns.first(taken), self._tags.topics, self._tags.topic_of, self._tags.partition_of)
+        batch = record_batch(rows[:taken], self._tags.topics, self._tags.topic_of, self._tags.partition_of)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
         freed = self._clean_up(_HALF if taken < min(limit, ROWS_MAX) else _AN_EIGHTH)
         return Released(batch, self._leave(left_rows, freed), late)
 
-    def _scratch_of(self, room: int) -> Columns:
-        if self._scratch.room < room:
-            self._scratch = Columns(room)
-        return self._scratch.first(room)
+    def _scratch_of(self, room: int) -> Any:
+        if len(self._scratch) < room:
+            self._scratch = room_for(room)
+        return self._scratch[:room]
 
     def _runs(self) -> Any:
         return np.array([chunk.run for chunk in self._chunks], np.int64).reshape(-1, ordering.RUN_COLUMNS)

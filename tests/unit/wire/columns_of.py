@@ -9,21 +9,9 @@ import numpy as np
 
 from lowwater.types import Buffer
 from lowwater.wire.kernels import gathering, scanning
+from lowwater.wire.kernels.rows import ROW
 from lowwater.wire.records import HEADER_SIZE, BatchHeader, Record
 
-COLUMNS = {
-    "offsets": np.int64,
-    "timestamps": np.int64,
-    "timestamp_types": np.int8,
-    "tags": np.int32,
-    "key_at": np.int64,
-    "key_size": np.int32,
-    "value_at": np.int64,
-    "value_size": np.int32,
-    "headers_at": np.int64,
-    "header_count": np.int32,
-    "sizes": np.int32,
-}
 CANARY = 0x5A
 
 
@@ -39,40 +27,34 @@ class Scanned:
     """Rows of scanned sections, and the buffers they lie in."""
 
     buffers: list[Any]
-    columns: dict[str, Any]
-    rows: int
+    rows: Any
 
     def records(self, order: list[int] | None = None) -> list[Record]:
-        rows = np.arange(self.rows) if order is None else np.array(order, np.int64)
-        picked = {name: column[rows] for name, column in self.columns.items()}
-        keys = _binary(picked["key_at"], picked["key_size"])
-        values = _binary(picked["value_at"], picked["value_size"])
-        headers = _headers(picked["headers_at"], picked["header_count"])
-        offsets, timestamps = picked["offsets"].tolist(), picked["timestamps"].tolist()
-        return [Record(*fields) for fields in zip(offsets, timestamps, keys, values, headers, strict=True)]
+        rows = self.rows if order is None else self.rows[order]
+        keys, values = _fields(rows)
+        fields = rows["offset"].tolist(), rows["timestamp"].tolist(), keys, values, _headers(rows)
+        return [Record(*one) for one in zip(*fields, strict=True)]
 
 
-def _binary(at: Any, sizes: Any) -> list[bytes | None]:
-    total, nulls = gathering.binary_size(sizes)
-    ends = np.empty(len(sizes) + 1, np.int32)
-    data = np.full(total + 1, CANARY, np.uint8)
-    validity = np.zeros((len(sizes) + 7) // 8, np.uint8)
-    gathering.gather_binary(at, sizes, ends, data[:total], validity)
-    assert data[total] == CANARY, "written behind the end"
-    found = _split(ends, data, validity, len(sizes))
-    assert found.count(None) == nulls
-    return found
+def _fields(rows: Any) -> tuple[list[bytes | None], list[bytes | None]]:
+    sizes = gathering.binary_sizes(rows)
+    ends = [np.empty(len(rows) + 1, np.int32) for _ in range(2)]
+    data = [np.full(size + 1, CANARY, np.uint8) for size in sizes[::2]]
+    validity = [np.zeros((len(rows) + 7) // 8, np.uint8) for _ in range(2)]
+    gathering.gather_binary(rows, ends[0], data[0][:-1], validity[0], ends[1], data[1][:-1], validity[1])
+    assert data[0][-1] == data[1][-1] == CANARY, "written behind the end"
+    keys, values = (_split(*one, len(rows)) for one in zip(ends, data, validity, strict=True))
+    assert (keys.count(None), values.count(None)) == sizes[1::2]
+    return keys, values
 
 
-def _headers(at: Any, counts: Any) -> list[tuple[tuple[str, bytes | None], ...]]:
-    count, names_size, values_size, nulls = gathering.headers_size(at, counts)
-    list_ends = np.empty(len(at) + 1, np.int32)
+def _headers(rows: Any) -> list[tuple[tuple[str, bytes | None], ...]]:
+    count, names_size, values_size, nulls = gathering.headers_size(rows)
+    list_ends = np.empty(len(rows) + 1, np.int32)
     name_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
     names, values = np.full(names_size + 1, CANARY, np.uint8), np.full(values_size + 1, CANARY, np.uint8)
     validity = np.zeros((count + 7) // 8, np.uint8)
-    gathering.gather_headers(
-        at, counts, list_ends, name_ends, names[:names_size], value_ends, values[:values_size], validity
-    )
+    gathering.gather_headers(rows, list_ends, name_ends, names[:names_size], value_ends, values[:values_size], validity)
     assert names[names_size] == values[values_size] == CANARY, "written behind the end"
     found_values = _split(value_ends, values, validity, count)
     assert found_values.count(None) == nulls
@@ -80,7 +62,7 @@ def _headers(at: Any, counts: Any) -> list[tuple[tuple[str, bytes | None], ...]]
         bytes(names[name_ends[one] : name_ends[one + 1]]).decode(errors="surrogateescape") for one in range(count)
     ]
     pairs = list(zip(found_names, found_values, strict=True))
-    return [tuple(pairs[list_ends[one] : list_ends[one + 1]]) for one in range(len(at))]
+    return [tuple(pairs[list_ends[one] : list_ends[one + 1]]) for one in range(len(rows))]
 
 
 def _split(ends: Any, data: Any, validity: Any, count: int) -> list[bytes | None]:
@@ -115,12 +97,12 @@ def scan_payloads(payloads: list[tuple[Buffer, BatchHeader]], *, first_wanted: i
         np.int64,
     ).reshape(-1, scanning.SECTION_COLUMNS)
     room = sum(header.record_count for _, header in payloads)
-    columns = {name: np.empty(room, kind) for name, kind in COLUMNS.items()}
+    rows = np.empty(room, ROW)
     faults = np.zeros(len(sections), np.int32)
-    rows = scanning.scan(sections, faults, *columns.values())
+    found = scanning.scan(sections, faults, rows)
     for place in np.flatnonzero(faults).tolist():
         raise ScanFault(int(faults[place]), place)
-    return Scanned(buffers, {name: column[:rows] for name, column in columns.items()}, rows)
+    return Scanned(buffers, rows[:found])
 
 
 def scan_batch(batch: Buffer, *, first_wanted: int = 0) -> Scanned:

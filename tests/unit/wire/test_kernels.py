@@ -45,11 +45,11 @@ def test_rows_are_gathered_in_any_order_from_many_buffers(
 ) -> None:
     batches = [batch_of(fields), batch_of(fields[::-1])]
     scanned = scan_payloads([(bytes(one)[HEADER_SIZE:], BatchHeader.parse(one)) for one in batches])
-    order = list(range(scanned.rows)) * 2
+    order = list(range(len(scanned.rows))) * 2
     chance.shuffle(order)  # type: ignore[attr-defined]
     in_order = scanned.records()
     assert scanned.records(order) == [in_order[row] for row in order]
-    assert scanned.columns["tags"].tolist() == [0] * len(fields) + [1] * len(fields)
+    assert scanned.rows["tag"].tolist() == [0] * len(fields) + [1] * len(fields)
 
 
 def test_null_is_not_empty() -> None:
@@ -130,8 +130,8 @@ def test_any_bytes_give_a_fault_or_records_that_lie_within_them(data: bytes, cou
         return
     start = scanned.buffers[0].ctypes.data
     for field in ("key", "value"):
-        at = scanned.columns[f"{field}_at"]
-        ends = at + np.maximum(scanned.columns[f"{field}_size"], 0)
+        at = scanned.rows["key_at"] + (scanned.rows["value_from"] if field == "value" else 0)
+        ends = at + np.maximum(scanned.rows[f"{field}_size"], 0)
         assert (at >= start).all()
         assert (ends <= start + len(data)).all()
 
@@ -143,7 +143,7 @@ def test_nothing_is_allocated_per_record() -> None:
     scan_payloads([(payload, header)] * 4)
     before = sys.getallocatedblocks()
     scanned = scan_payloads([(payload, header)] * 200)
-    assert scanned.rows == 1_000_000
+    assert len(scanned.rows) == 1_000_000
     assert sys.getallocatedblocks() - before < 2000  # of the 200 sections
 
 
@@ -151,7 +151,7 @@ def test_the_kernels_are_compiled_where_their_cache_cannot_be_written() -> None:
     nowhere = "from numba.core import caching; caching.CacheImpl._locator_classes = []"
     program = (
         f"{nowhere}; from lowwater.wire.kernels import compiling, gathering;"
-        " print(compiling.is_cache_writable(), gathering.binary_size.signatures)"
+        " print(compiling.is_cache_writable(), gathering.binary_sizes.signatures)"
     )
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=110)
     assert done.returncode == 0, done.stderr

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-I8, I32, I64, U8 = types.int8[::1], types.int32[::1], types.int64[::1], types.uint8[::1]
+I32, I64, U8 = types.int32[::1], types.int64[::1], types.uint8[::1]
 TABLE = types.int64[:, ::1]
 
 
@@ -53,7 +53,6 @@ def _loads(result: Any, bits: int) -> Any:
 
 
 byte_at = _loads(types.uint8, 8)
-tiny_at = _loads(types.int8, 8)
 int_at = _loads(types.int32, 32)
 long_at = _loads(types.int64, 64)
 

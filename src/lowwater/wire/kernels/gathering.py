@@ -9,44 +9,52 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, U8, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.compiling import I32, U8, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.rows import ROWS
 
 
-@compiled(types.UniTuple(types.int64, 2)(I32))
-def binary_size(sizes: Any) -> tuple[int, int]:
-    """Bytes of the rows' fields, and how many of them are null."""
-    total = nulls = 0
-    for row in range(sizes.shape[0]):
-        size = sizes[row]
-        if size < 0:
-            nulls += 1
-        else:
-            total += size
-    return total, nulls
+@compiled(types.UniTuple(types.int64, 4)(ROWS))
+def binary_sizes(rows: Any) -> tuple[int, int, int, int]:
+    """Bytes of all keys, how many are null; the same of values."""
+    keys = null_keys = values = null_values = 0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        keys += max(row.key_size, 0)
+        null_keys += row.key_size < 0
+        values += max(row.value_size, 0)
+        null_values += row.value_size < 0
+    return keys, null_keys, values, null_values
 
 
-@compiled(types.void(I64, I32, I32, U8, U8))
-def gather_binary(at: Any, sizes: Any, ends: Any, data: Any, validity: Any) -> None:
-    """An Arrow binary column: `ends` is one longer than the rows are, `validity` starts as zeros."""
-    target = data.ctypes.data
-    position = 0
-    ends[0] = 0
-    for row in range(sizes.shape[0]):
-        size = sizes[row]
-        if size >= 0:
-            copy_bytes(target + position, at[row], size)
-            position += size
-            validity[row >> 3] |= numba.uint8(1 << (row & 7))
-        ends[row + 1] = position
+@compiled(types.void(ROWS, I32, U8, U8, I32, U8, U8))
+def gather_binary(
+    rows: Any, key_ends: Any, keys: Any, key_validity: Any, value_ends: Any, values: Any, value_validity: Any
+) -> None:
+    """Two Arrow binary columns: ends are one longer than the rows are, validity starts as zeros."""
+    key_target, value_target = keys.ctypes.data, values.ctypes.data
+    key_position = value_position = 0
+    key_ends[0] = value_ends[0] = 0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        if row.key_size >= 0:
+            copy_bytes(key_target + key_position, row.key_at, row.key_size)
+            key_position += row.key_size
+            key_validity[place >> 3] |= numba.uint8(1 << (place & 7))
+        key_ends[place + 1] = key_position
+        if row.value_size >= 0:
+            copy_bytes(value_target + value_position, row.key_at + row.value_from, row.value_size)
+            value_position += row.value_size
+            value_validity[place >> 3] |= numba.uint8(1 << (place & 7))
+        value_ends[place + 1] = value_position
 
 
-@compiled(types.UniTuple(types.int64, 4)(I64, I32))
-def headers_size(headers_at: Any, header_count: Any) -> tuple[int, int, int, int]:
+@compiled(types.UniTuple(types.int64, 4)(ROWS))
+def headers_size(rows: Any) -> tuple[int, int, int, int]:
     """Headers of the rows: how many, bytes of their names, bytes of their values, null values."""
     count = names = values = nulls = 0
-    for row in range(headers_at.shape[0]):
-        at = headers_at[row]
-        for _ in range(header_count[row]):
+    for place in range(rows.shape[0]):
+        at = rows[place].key_at + rows[place].headers_from
+        for _ in range(rows[place].header_count):
             size, at = read_varint(at, at + 10)
             names += size
             size, at = read_varint(at + size, at + size + 10)
@@ -59,24 +67,17 @@ def headers_size(headers_at: Any, header_count: Any) -> tuple[int, int, int, int
     return count, names, values, nulls
 
 
-@compiled(types.void(I64, I32, I32, I32, U8, I32, U8, U8))
+@compiled(types.void(ROWS, I32, I32, U8, I32, U8, U8))
 def gather_headers(
-    headers_at: Any,
-    header_count: Any,
-    list_ends: Any,
-    name_ends: Any,
-    names: Any,
-    value_ends: Any,
-    values: Any,
-    validity: Any,
+    rows: Any, list_ends: Any, name_ends: Any, names: Any, value_ends: Any, values: Any, validity: Any
 ) -> None:
     """An Arrow list<struct<name, value>> column, as `headers_size` measured it."""
     name_target, value_target = names.ctypes.data, values.ctypes.data
     count = name_position = value_position = 0
     list_ends[0] = name_ends[0] = value_ends[0] = 0
-    for row in range(headers_at.shape[0]):
-        at = headers_at[row]
-        for _ in range(header_count[row]):
+    for place in range(rows.shape[0]):
+        at = rows[place].key_at + rows[place].headers_from
+        for _ in range(rows[place].header_count):
             size, at = read_varint(at, at + 10)
             copy_bytes(name_target + name_position, at, size)
             name_position += size
@@ -89,4 +90,4 @@ def gather_headers(
             count += 1
             name_ends[count] = name_position
             value_ends[count] = value_position
-        list_ends[row + 1] = count
+        list_ends[place + 1] = count

@@ -10,73 +10,44 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I8, I32, I64, TABLE, U8, compiled, copy_bytes, int_at, long_at, tiny_at
+from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, int_at, long_at
+from lowwater.wire.kernels.rows import KEY, OFFSET, ROW_BYTES, ROWS, SIZE, TAG
 
 BY_TIMESTAMP, BY_PARTITION = range(2)
 NO_CLOCK = -(1 << 63)  # of a partition of which nothing came yet
 END_KEY = (1 << 63) - 1
 NO_TIMESTAMP = -1
 
-# Columns of a run: where its rows lie, by column, then which of them are still there.
-(
-    KEYS,
-    ORDER,
-    OFFSETS,
-    TIMESTAMPS,
-    TYPES,
-    TAGS,
-    KEY_AT,
-    KEY_SIZE,
-    VALUE_AT,
-    VALUE_SIZE,
-    HEADERS_AT,
-    HEADER_COUNT,
-    SIZES,
-    HEAD,
-    END,
-    LEFT_BYTES,
-) = range(16)
-RUN_COLUMNS = 16
+# Columns of a run: where its rows lie and in which order, and which of them are still there.
+ROWS_AT, ORDER_AT, HEAD, END, LEFT_BYTES = range(5)
+RUN_COLUMNS = 5
 
 
-@compiled(types.void(types.int64, types.int64, I64, I64, I32, I32, I64, I64, I64, I64, I64, I64))
-def stamp(
-    order: int,
-    created_ms: int,
-    offsets: Any,
-    timestamps: Any,
-    tags: Any,
-    sizes: Any,
-    clocks: Any,
-    ends: Any,
-    keys: Any,
-    rows_of: Any,
-    bytes_of: Any,
-    future_of: Any,
-) -> None:
+@compiled(types.void(types.int64, types.int64, ROWS, I64, I64, I64, I64))
+def stamp(order: int, created_ms: int, rows: Any, clocks: Any, ends: Any, rows_of: Any, future_of: Any) -> None:
     """The key by which each row is ordered; the clock of its partition (by tag) goes on with it.
 
     A row without a timestamp has that of the clock. One that claims to be of the future, although it was there at the
     beginning, does not move it. By partition, keys never fall: no record overtakes another of its partition.
     """
-    for row in range(offsets.shape[0]):
-        tag = tags[row]
-        timestamp = timestamps[row]
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        tag = row.tag
+        timestamp = row.timestamp
         clock = clocks[tag]
         rows_of[tag] += 1
-        bytes_of[tag] += sizes[row]
-        if timestamp > created_ms and offsets[row] < ends[tag]:
+        if timestamp > created_ms and row.offset < ends[tag]:
             future_of[tag] += 1
-            keys[row] = timestamp
+            row.key = timestamp
             if order == 1:
                 clocks[tag] = max(clock, -1)
-                keys[row] = clocks[tag]
+                row.key = clocks[tag]
             continue
         if timestamp == -1:
             timestamp = -1 if clock == -9223372036854775808 else clock
         clock = max(clock, timestamp)
         clocks[tag] = clock
-        keys[row] = clock if order == 1 else timestamp
+        row.key = clock if order == 1 else timestamp
 
 
 @numba.njit(nogil=True, inline="always")
@@ -106,12 +77,7 @@ def sink(heap: Any, count: int, place: int, keys: Any, ranks: Any, offsets: Any)
     heap[place] = run
 
 
-@compiled(
-    types.UniTuple(types.int64, 3)(
-        TABLE, I64, types.int64, types.int64, types.int64, types.int64, I64,
-        I64, I64, I64, I8, I32, I64, I32, I64, I32, I64, I32, I32,
-    )
-)  # fmt: skip
+@compiled(types.UniTuple(types.int64, 3)(TABLE, I64, types.int64, types.int64, types.int64, types.int64, I64, ROWS))
 def merge(
     runs: Any,
     ranks: Any,
@@ -120,18 +86,7 @@ def merge(
     bytes_max: int,
     newest_key: int,
     left_rows: Any,
-    keys: Any,
-    offsets: Any,
-    timestamps: Any,
-    timestamp_types: Any,
-    tags: Any,
-    key_at: Any,
-    key_size: Any,
-    value_at: Any,
-    value_size: Any,
-    headers_at: Any,
-    header_count: Any,
-    sizes: Any,
+    rows: Any,
 ) -> tuple[int, int, int]:
     """Take rows in order from the runs, up to the mark, as many as there is room for and `bytes_max` allows.
 
@@ -139,33 +94,34 @@ def merge(
     `newest_key`), and the newest key now. `ranks` (by tag) and offsets order rows of the same key.
     """
     run_count = runs.shape[0]
-    head_keys = np.empty(run_count, np.int64)
+    heads = np.empty(run_count, np.int64)
+    keys = np.empty(run_count, np.int64)
     head_ranks = np.empty(run_count, np.int64)
-    head_offsets = np.empty(run_count, np.int64)
-    head_rows = np.empty(run_count, np.int64)
+    offsets = np.empty(run_count, np.int64)
     heap = np.empty(run_count, np.int64)
     count = 0
     for run in range(run_count):
-        if runs[run, 13] >= runs[run, 14]:
+        if runs[run, 2] >= runs[run, 3]:
             continue
-        row = long_at(runs[run, 1] + 8 * runs[run, 13])
-        head_rows[run] = row
-        head_keys[run] = long_at(runs[run, 0] + 8 * row)
-        head_ranks[run] = ranks[int_at(runs[run, 5] + 4 * row)]
-        head_offsets[run] = long_at(runs[run, 2] + 8 * row)
+        head = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * runs[run, 2])
+        heads[run] = head
+        keys[run] = long_at(head + KEY)
+        head_ranks[run] = ranks[int_at(head + TAG)]
+        offsets[run] = long_at(head + OFFSET)
         heap[count] = run
         count += 1
     for place in range(count // 2 - 1, -1, -1):
-        sink(heap, count, place, head_keys, head_ranks, head_offsets)
+        sink(heap, count, place, keys, head_ranks, offsets)
+    target = rows.ctypes.data
     taken = late = 0
     total = numba.int64(0)
-    while count and taken < offsets.shape[0]:
+    while count and taken < rows.shape[0]:
         run = heap[0]
-        key = head_keys[run]
+        key = keys[run]
         if key > mark_key or (key == mark_key and head_ranks[run] > mark_rank):
             break
-        row = head_rows[run]
-        size = int_at(runs[run, 12] + 4 * row)
+        head = heads[run]
+        size = int_at(head + SIZE)
         if taken and size > bytes_max - total:
             break
         total += size
@@ -173,34 +129,22 @@ def merge(
             late += 1
         else:
             newest_key = key
-        tag = int_at(runs[run, 5] + 4 * row)
-        left_rows[tag] += 1
-        keys[taken] = key
-        offsets[taken] = head_offsets[run]
-        timestamps[taken] = long_at(runs[run, 3] + 8 * row)
-        timestamp_types[taken] = tiny_at(runs[run, 4] + row)
-        tags[taken] = tag
-        key_at[taken] = long_at(runs[run, 6] + 8 * row)
-        key_size[taken] = int_at(runs[run, 7] + 4 * row)
-        value_at[taken] = long_at(runs[run, 8] + 8 * row)
-        value_size[taken] = int_at(runs[run, 9] + 4 * row)
-        headers_at[taken] = long_at(runs[run, 10] + 8 * row)
-        header_count[taken] = int_at(runs[run, 11] + 4 * row)
-        sizes[taken] = size
+        left_rows[int_at(head + TAG)] += 1
+        copy_bytes(target + ROW_BYTES * taken, head, ROW_BYTES)
         taken += 1
-        runs[run, 15] -= size
-        runs[run, 13] += 1
-        if runs[run, 13] < runs[run, 14]:
-            row = long_at(runs[run, 1] + 8 * runs[run, 13])
-            head_rows[run] = row
-            head_keys[run] = long_at(runs[run, 0] + 8 * row)
-            head_ranks[run] = ranks[int_at(runs[run, 5] + 4 * row)]
-            head_offsets[run] = long_at(runs[run, 2] + 8 * row)
+        runs[run, 4] -= size
+        runs[run, 2] += 1
+        if runs[run, 2] < runs[run, 3]:
+            head = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * runs[run, 2])
+            heads[run] = head
+            keys[run] = long_at(head + KEY)
+            head_ranks[run] = ranks[int_at(head + TAG)]
+            offsets[run] = long_at(head + OFFSET)
         else:
             count -= 1
             heap[0] = heap[count]
         if count > 1:
-            sink(heap, count, 0, head_keys, head_ranks, head_offsets)
+            sink(heap, count, 0, keys, head_ranks, offsets)
     return taken, late, newest_key
 
 
@@ -208,20 +152,17 @@ def merge(
 def lowest_offsets(runs: Any, lowest: Any) -> None:
     """Lower each tag's offset to the first that is still in the runs."""
     for run in range(runs.shape[0]):
-        for place in range(runs[run, 13], runs[run, 14]):
-            row = long_at(runs[run, 1] + 8 * place)
-            tag = int_at(runs[run, 5] + 4 * row)
-            lowest[tag] = min(lowest[tag], long_at(runs[run, 2] + 8 * row))
+        for place in range(runs[run, 2], runs[run, 3]):
+            row = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * place)
+            tag = int_at(row + TAG)
+            lowest[tag] = min(lowest[tag], long_at(row + OFFSET))
 
 
-@compiled(types.void(I64, I64, I64, I32, U8))
-def repack(key_at: Any, value_at: Any, headers_at: Any, sizes: Any, data: Any) -> None:
+@compiled(types.void(ROWS, U8))
+def repack(rows: Any, data: Any) -> None:
     """Copy the bytes of these rows into a buffer of their own, and let their places be there."""
     target = data.ctypes.data
-    for row in range(sizes.shape[0]):
-        copy_bytes(target, key_at[row], sizes[row])
-        moved = target - key_at[row]
-        key_at[row] += moved
-        value_at[row] += moved
-        headers_at[row] += moved
-        target += sizes[row]
+    for place in range(rows.shape[0]):
+        copy_bytes(target, rows[place].key_at, rows[place].size)
+        rows[place].key_at = target
+        target += rows[place].size

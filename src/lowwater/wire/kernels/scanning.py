@@ -8,7 +8,8 @@ from typing import Any
 
 from numba import types
 
-from lowwater.wire.kernels.compiling import I8, I32, I64, TABLE, compiled, read_varint
+from lowwater.wire.kernels.compiling import I32, TABLE, compiled, read_varint
+from lowwater.wire.kernels.rows import ROWS
 
 # Columns of a section, by which `scan` is told where records are.
 ADDRESS, SIZE, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIMESTAMP, RECORDS, LAST_DELTA, FIRST_WANTED, TAG = range(9)
@@ -41,26 +42,12 @@ def headers_end(at: int, end: int, count: int) -> int:
     return at
 
 
-@compiled(types.int64(TABLE, I32, I64, I64, I8, I32, I64, I32, I64, I32, I64, I32, I32))
-def scan(
-    sections: Any,
-    faults: Any,
-    offsets: Any,
-    timestamps: Any,
-    timestamp_types: Any,
-    tags: Any,
-    key_at: Any,
-    key_size: Any,
-    value_at: Any,
-    value_size: Any,
-    headers_at: Any,
-    header_count: Any,
-    sizes: Any,
-) -> int:
-    """Fill the columns with every record at or behind its section's first wanted offset; how many there are.
+@compiled(types.int64(TABLE, I32, ROWS))
+def scan(sections: Any, faults: Any, rows: Any) -> int:
+    """Fill the rows with every record at or behind its section's first wanted offset; how many there are.
 
-    A section that is not right gets its fault and gives no rows, nor do those behind it that have the same tag. The
-    columns have room for all records that the sections claim. `sizes` is from a key to the end of its record.
+    A section that is not right gets its fault and gives no rows, nor do those behind it that have the same tag. There
+    is room for all records that the sections claim.
     """
     row = 0
     for section in range(sections.shape[0]):
@@ -131,20 +118,21 @@ def scan(
                 break
             if base_offset + offset_delta < first_wanted:
                 continue
-            offsets[row] = base_offset + offset_delta
-            timestamps[row] = timestamp
-            timestamp_types[row] = 0
+            found = rows[row]
+            found.offset = base_offset + offset_delta
+            found.timestamp = timestamp
+            found.timestamp_type = 0
             if append_timestamp != -9223372036854775808:
-                timestamps[row] = append_timestamp
-                timestamp_types[row] = 1
-            tags[row] = tag
-            key_at[row] = key_place
-            key_size[row] = key_length
-            value_at[row] = value_place
-            value_size[row] = value_length
-            headers_at[row] = headers_place
-            header_count[row] = count
-            sizes[row] = record_end - key_place
+                found.timestamp = append_timestamp
+                found.timestamp_type = 1
+            found.tag = tag
+            found.key_at = key_place
+            found.key_size = key_length
+            found.value_from = value_place - key_place
+            found.value_size = value_length
+            found.headers_from = headers_place - key_place
+            found.header_count = count
+            found.size = record_end - key_place
             row += 1
         if not fault and at != end:
             fault = 5
