@@ -17,6 +17,7 @@ from tests.sim.groups.network import Exchange
 from tests.sim.groups.transactions import TRANSACTION_TIMEOUT_MS
 
 from lowwater.errors import ErrorCode
+from lowwater.wire.messages.add_offsets_to_txn import AddOffsetsToTxnRequest
 from lowwater.wire.messages.delete_groups import DeleteGroupsRequest
 from lowwater.wire.messages.end_txn import EndTxnRequest
 from lowwater.wire.messages.init_producer_id import InitProducerIdRequest
@@ -98,6 +99,9 @@ class CommitJudge:
         elif isinstance(request, TxnOffsetCommitRequest):
             self._begin(exchange, _commits(request), wall_ms)
             self._hide(exchange, (request.producer_id, request.producer_epoch))
+        elif isinstance(request, AddOffsetsToTxnRequest):
+            # The older way: the transaction begins here, and so does its time.
+            self._begun_ms.setdefault((request.producer_id, request.producer_epoch), exchange.delivered_ms)
         elif isinstance(request, InitProducerIdRequest):
             for transaction in self._of_id[request.transactional_id]:
                 self._may_end(transaction, False)
