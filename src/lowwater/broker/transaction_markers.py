@@ -160,5 +160,5 @@ class MarkerJob:
         return error.code in OVERTAKEN or error.code is ErrorCode.UNKNOWN_TOPIC_OR_PARTITION or self._is_gone(one)
 
     def _is_gone(self, one: TopicPartition) -> bool:
-        """Its topic was deleted while the marker was being made durable."""
-        return self._broker.topics.get(one.topic) is None
+        """Its topic was deleted while the marker was being made durable. Of that of the offsets the groups tell."""
+        return one.topic != OFFSETS_TOPIC and self._broker.topics.get(one.topic) is None
