@@ -5,12 +5,10 @@ from __future__ import annotations
 import socket
 import struct
 import threading
-import time
-from collections.abc import Callable
 
 import pytest
 from tests.crash.plain_client import PRODUCE_VERSION, connect, create_topic, produce, produce_request
-from tests.crash.test_connections import frame_of, parked_fetch
+from tests.crash.test_connections import eventually, frame_of, parked_fetch
 
 from lowwater.ports import File
 from lowwater.system import SystemDisk
@@ -32,13 +30,6 @@ class HeldSyncs(SystemDisk):
     def sync_files(self, files: list[File]) -> None:
         assert self.free.wait(DEADLINE_S)
         super().sync_files(files)
-
-
-def eventually(condition: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE_S
-    while not condition():
-        assert time.monotonic() < deadline, what
-        time.sleep(0.005)
 
 
 def waiting_fetches(broker: Broker, topic: str) -> int:

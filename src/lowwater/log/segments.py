@@ -80,7 +80,8 @@ class Segments:
         if segment.aborted is None:
             segment.aborted = segment.read_aborted()
         if segment.aborted is None:
-            logger.warning("the transaction index of %s is made anew", segment.path)
+            # Nothing is lost: it is not synced, so a kill leaves it out of date.
+            logger.info("the transaction index of %s is made anew", segment.path)
             find_aborted(self._shared.disk, self.directory, self.all, segment)
         assert segment.aborted is not None
         return segment.aborted

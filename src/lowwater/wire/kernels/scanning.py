@@ -51,70 +51,71 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
     """
     row = 0
     for section in range(sections.shape[0]):
-        if section and faults[section - 1] and sections[section - 1, 8] == sections[section, 8]:
-            faults[section] = 7
+        if section and faults[section - 1] and sections[section - 1, TAG] == sections[section, TAG]:
+            faults[section] = BEHIND_A_FAULT
             continue
         first_row = row
         fault = 0
-        at = sections[section, 0]
-        end = at + sections[section, 1]
-        base_offset, base_timestamp = sections[section, 2], sections[section, 3]
-        append_timestamp = sections[section, 4]
-        last_delta, first_wanted, tag = sections[section, 6], sections[section, 7], sections[section, 8]
-        for _ in range(sections[section, 5]):
+        at = sections[section, ADDRESS]
+        end = at + sections[section, SIZE]
+        base_offset, base_timestamp = sections[section, BASE_OFFSET], sections[section, BASE_TIMESTAMP]
+        append_timestamp = sections[section, APPEND_TIMESTAMP]
+        last_delta, first_wanted = sections[section, LAST_DELTA], sections[section, FIRST_WANTED]
+        tag = sections[section, TAG]
+        for _ in range(sections[section, RECORDS]):
             length, at = read_varint(at, end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             if length > end - at or length < 6:
-                fault = 2
+                fault = BAD_LENGTH
                 break
             record_end = at + length
             timestamp_delta, at = read_varint(at + 1, record_end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             offset_delta, at = read_varint(at, record_end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             if offset_delta < 0 or offset_delta > last_delta:
-                fault = 3
+                fault = BAD_OFFSET
                 break
             timestamp = base_timestamp + timestamp_delta
             if (base_timestamp ^ timestamp) & (timestamp_delta ^ timestamp) < 0:  # it does not fit
-                fault = 6
+                fault = BAD_TIME
                 break
             key_length, at = read_varint(at, record_end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             if key_length > record_end - at or key_length < -1:
-                fault = 2
+                fault = BAD_LENGTH
                 break
             key_place = at
             at += max(key_length, 0)
             value_length, at = read_varint(at, record_end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             if value_length > record_end - at or value_length < -1:
-                fault = 2
+                fault = BAD_LENGTH
                 break
             value_place = at
             at += max(value_length, 0)
             count, at = read_varint(at, record_end)
             if at < 0:
-                fault = 1
+                fault = BAD_NUMBER
                 break
             if count < 0 or count > record_end - at:
-                fault = 4
+                fault = BAD_HEADERS
                 break
             headers_place = at
             if count:
                 at = headers_end(at, record_end, count)
             if at != record_end:
-                fault = 4
+                fault = BAD_HEADERS
                 break
             if base_offset + offset_delta < first_wanted:
                 continue
@@ -122,7 +123,7 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
             found.offset = base_offset + offset_delta
             found.timestamp = timestamp
             found.timestamp_type = 0
-            if append_timestamp != -9223372036854775808:
+            if append_timestamp != KEEP_CREATE_TIME:
                 found.timestamp = append_timestamp
                 found.timestamp_type = 1
             found.tag = tag
@@ -135,7 +136,7 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
             found.size = record_end - key_place
             row += 1
         if not fault and at != end:
-            fault = 5
+            fault = BAD_END
         if fault:
             faults[section] = fault
             row = first_row
