@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import importlib
+import os
 import sys
 
 import click
 
 from lowwater import __version__
+from lowwater.cli.printing import printable_lines
 from lowwater.errors import LowwaterError
 
 COMMANDS = {
@@ -48,11 +50,29 @@ def lowwater() -> None:
 
 
 def main() -> None:
+    """Exit codes: 0 done, 1 it failed, 2 it was asked for in a wrong way, 130 Ctrl-C."""
     try:
-        lowwater()
+        # A number when a command ended itself by ctx.exit().
+        code = lowwater(prog_name="lowwater", standalone_mode=False)
+        sys.stdout.flush()
+        sys.exit(code if isinstance(code, int) else 0)
+    except click.ClickException as error:
+        error.show()
+        sys.exit(error.exit_code)
     except LowwaterError as error:
-        click.echo(f"lowwater: {error}", err=True)
+        _tell(str(error))
         sys.exit(1)
+    except (click.Abort, KeyboardInterrupt):
+        sys.exit(130)
+    except BrokenPipeError:
+        # Whoever read this has seen enough. What is still buffered must not be tried again at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)
+
+
+def _tell(text: str) -> None:
+    """Names in errors come from brokers and files: none of them talks to the terminal."""
+    click.echo(f"lowwater: {printable_lines(text)}", err=True)
 
 
 if __name__ == "__main__":
