@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -13,6 +14,7 @@ from lowwater.client.flow import Flow
 from lowwater.client.network import Network
 from lowwater.client.retry import Retry
 from lowwater.errors import ErrorCode
+from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import MetadataRequest
 from lowwater.wire.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
@@ -131,6 +133,27 @@ class Cluster:
         """Every topic there is, asked for now."""
         return await self.retry.run(lambda left_ms: self._ask(None, left_ms), timeout_ms)
 
+    async def brokers(self, timeout_ms: float | None = None) -> dict[int, Address]:
+        """Every broker, asked for now; the controller and the cluster's id are known then as well."""
+        await self.retry.run(lambda left_ms: self._ask(frozenset(), left_ms), timeout_ms)
+        return self.network.nodes
+
+    async def present(self, names: Iterable[str], timeout_ms: float | None = None) -> dict[str, Topic]:
+        """Those of these topics that are there, asked for now; one that is not is left out."""
+        wanted = frozenset(names)
+
+        async def attempt(left_ms: float) -> dict[str, Topic]:
+            with contextlib.suppress(UnknownTopicError):
+                await self._ask(wanted, left_ms)
+            return {name: self._topics[name] for name in wanted if name in self._topics}
+
+        return await self.retry.run(attempt, timeout_ms) if wanted else {}
+
+    async def refresh(self, names: Iterable[str], timeout_ms: float | None = None) -> dict[str, BrokerError]:
+        """Ask for these topics now, once. What there is is known then; what is wrong with the others is returned."""
+        response = await self._ask_brokers(frozenset(names), timeout_ms)
+        return self._learn(response)[1]
+
     async def matching(self, pattern: str, timeout_ms: float | None = None) -> dict[str, Topic]:
         """Topics whose whole name matches a regular expression, asked for now; internal ones never do."""
         expression = re.compile(pattern)
@@ -185,15 +208,21 @@ class Cluster:
         self._asking.pop(names, None)
 
     async def _request(self, names: frozenset[str] | None, timeout_ms: float) -> dict[str, Topic]:
+        found, problems = self._learn(await self._ask_brokers(names, timeout_ms))
+        if problems:
+            raise next((one for one in problems.values() if not one.retriable), next(iter(problems.values())))
+        return found
+
+    def _ask_brokers(self, names: frozenset[str] | None, timeout_ms: float | None) -> Pending[Any]:
         config = self.network.config
         request = MetadataRequest(
             topics=None if names is None else [MetadataRequestTopic(name=name) for name in sorted(names)],
             allow_auto_topic_creation=config.bool("allow.auto.create.topics"),
         )
-        limit_ms = min(timeout_ms, config.int("request.timeout.ms"))
-        return self._learn(await self.network.ask_any(request, timeout_ms=limit_ms))
+        most_ms = config.int("request.timeout.ms")
+        return self.network.ask_any(request, timeout_ms=most_ms if timeout_ms is None else min(timeout_ms, most_ms))
 
-    def _learn(self, response: Any) -> dict[str, Topic]:
+    def _learn(self, response: Any) -> tuple[dict[str, Topic], dict[str, BrokerError]]:
         if response.error_code:
             if response.error_code == ErrorCode.REBOOTSTRAP_REQUIRED:
                 self.network.learn({})
@@ -201,19 +230,17 @@ class Cluster:
         self.network.learn({each.node_id: Address(each.host, each.port) for each in response.brokers})
         self.cluster_id, self.controller = response.cluster_id, response.controller_id
         found: dict[str, Topic] = {}
-        problems: list[BrokerError] = []
+        problems: dict[str, BrokerError] = {}
         now_ms = self.network.driver.monotonic_ms()
         for each in response.topics:
             if each.error_code:
                 self.outdate([each.name])
-                problems.append(broker_error(each.error_code, topic=each.name))
+                problems[each.name] = broker_error(each.error_code, topic=each.name)
             else:
                 found[each.name] = _topic(each, now_ms)
         self._topics.update(found)
         self._names.update({topic.id: topic.name for topic in found.values() if topic.id != ZERO_UUID})
-        if problems:
-            raise next((one for one in problems if not one.retriable), problems[0])
-        return found
+        return found, problems
 
 
 def _topic(each: MetadataResponseTopic, now_ms: float) -> Topic:

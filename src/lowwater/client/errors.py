@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from typing import Self
 
 from lowwater.errors import ErrorCode, LowwaterError
+from lowwater.types import TopicPartition
 
 
 class ClientError(LowwaterError):
@@ -115,8 +117,28 @@ class UnknownTopicError(BrokerError):
     """There is no such topic or partition."""
 
 
+class TopicRecreatedError(UnknownTopicError):
+    """The topic was deleted, and there is another of the same name: offsets in the old one mean nothing in it."""
+
+
 class AuthorizationError(BrokerError):
     """The login is good, but may not do this."""
+
+
+class GroupError(BrokerError):
+    """The group refuses what this member, or this client, asks of it."""
+
+
+class NotMemberError(GroupError):
+    """The group has gone on without this member; its partitions are read by others now."""
+
+
+class RebalancingError(GroupError):
+    """The group is being rebalanced; what is asked is possible again when the member has its new share."""
+
+
+class FencedInstanceError(GroupError):
+    """Another member has taken the same group.instance.id. Two of one name cannot both read."""
 
 
 class OffsetOutOfRangeError(BrokerError):
@@ -131,11 +153,44 @@ class OffsetOutOfRangeError(BrokerError):
         return self
 
 
+class CommitError(ClientError):
+    """Offsets of some partitions could not be committed: `errors` says why for each; those of `committed` were."""
+
+    def __init__(
+        self, errors: Mapping[TopicPartition, ClientError], committed: Collection[TopicPartition] = ()
+    ) -> None:
+        partition, first = next(iter(errors.items()))
+        further = f", and {len(errors) - 1} more partitions" if len(errors) > 1 else ""
+        super().__init__(
+            f"its offset was not committed{further}: {first.what}",
+            topic=partition.topic,
+            partition=partition.partition,
+            advice=first.advice,
+        )
+        self.errors = dict(errors)
+        self.committed = frozenset(committed)
+        self.retriable = all(error.retriable for error in errors.values())
+
+
 _CODES = {int(code): code for code in ErrorCode}
 _KINDS: dict[int, type[BrokerError]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicError,
     ErrorCode.UNKNOWN_TOPIC_ID: UnknownTopicError,
     ErrorCode.OFFSET_OUT_OF_RANGE: OffsetOutOfRangeError,
+    ErrorCode.UNKNOWN_MEMBER_ID: NotMemberError,
+    ErrorCode.ILLEGAL_GENERATION: NotMemberError,
+    ErrorCode.STALE_MEMBER_EPOCH: NotMemberError,
+    ErrorCode.FENCED_MEMBER_EPOCH: NotMemberError,
+    ErrorCode.REBALANCE_IN_PROGRESS: RebalancingError,
+    ErrorCode.FENCED_INSTANCE_ID: FencedInstanceError,
+    ErrorCode.UNRELEASED_INSTANCE_ID: FencedInstanceError,
+    ErrorCode.INVALID_GROUP_ID: GroupError,
+    ErrorCode.GROUP_ID_NOT_FOUND: GroupError,
+    ErrorCode.NON_EMPTY_GROUP: GroupError,
+    ErrorCode.INCONSISTENT_GROUP_PROTOCOL: GroupError,
+    ErrorCode.INVALID_SESSION_TIMEOUT: GroupError,
+    ErrorCode.GROUP_MAX_SIZE_REACHED: GroupError,
+    ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC: GroupError,
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: AuthorizationError,
     ErrorCode.GROUP_AUTHORIZATION_FAILED: AuthorizationError,
     ErrorCode.CLUSTER_AUTHORIZATION_FAILED: AuthorizationError,

@@ -114,11 +114,16 @@ class Network:
         return link.ask(_ask(request, api, versions, answered), self._timeout_ms(timeout_ms))
 
     def ask_any(
-        self, request: Any, *, versions: tuple[int, int] | None = None, timeout_ms: float | None = None
+        self,
+        request: Any,
+        *,
+        api: type[Any] | None = None,
+        versions: tuple[int, int] | None = None,
+        timeout_ms: float | None = None,
     ) -> Pending[Any]:
         """The answer of whichever broker seems best: connected, little to do, not just failed."""
         link = self.best()
-        return link.ask(_ask(request, None, versions, answered=True), self._timeout_ms(timeout_ms))
+        return link.ask(_ask(request, api, versions, answered=True), self._timeout_ms(timeout_ms))
 
     async def supports(self, node: int, request: type[Any]) -> range:
         """The versions of an API that both know; empty when the broker does not have it. Connects when needed."""
