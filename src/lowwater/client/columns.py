@@ -60,15 +60,29 @@ class Held:
         self._scratch = room_for(0)
         self._answers = 0
         self._newest_key = BEGINNING_MS
+        self._has_stops = False
         self.late_rows = 0
 
     # -- partitions
 
-    def add(self, one: TopicPartition, start: int, end: int) -> None:
-        """Rows of it may come from `start` on; `end` is where it ended at the beginning."""
+    def add(self, one: TopicPartition, start: int, end: int, *, stop: int = END_MS, stop_ms: int = END_MS) -> None:
+        """Rows of it may come from `start` on; `end` is where it ended at the beginning.
+
+        Rows from the offset `stop` on, and rows stamped `stop_ms` or later, are left out.
+        """
         assert one not in self._positions, f"{one} is there already"
-        self._tags.add(one, end)
+        self._tags.add(one, end, stop, stop_ms)
+        self._has_stops = self._has_stops or stop != END_MS or stop_ms != END_MS
         self._positions[one] = start
+
+    def stop_at(self, one: TopicPartition, stop: int) -> None:
+        """From now on it is read up to this offset."""
+        self._tags.stops[self._tags[one]] = stop
+        self._has_stops = True
+
+    def move(self, one: TopicPartition, position: int) -> None:
+        """It is read on from there, because what was in between is gone."""
+        self._positions[one] = position
 
     def remove(self, one: TopicPartition) -> list[Left]:
         """Its rows are dropped. What others are rid of by that is returned."""
@@ -77,8 +91,8 @@ class Held:
         return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up(_HALF))
 
     def committable(self) -> dict[TopicPartition, int]:
-        """By partition, the offset up to which all rows were released: the first that is held, or else the position."""
-        lowest = np.full(len(self._tags), END_MS, np.int64)
+        """By partition, the offset up to which all rows were released: the first that is not, or else the position."""
+        lowest = self._tags.left_out[: len(self._tags)].copy()
         ordering.lowest_offsets(self._runs(), lowest)
         return {one: min(at, int(lowest[self._tags[one]])) for one, at in self._positions.items()}
 
@@ -95,8 +109,8 @@ class Held:
         self._stamp(rows, rows_of, future_of)
         charged = self._hold(answer, rows, section_batches, rows_of, let_go)
         arrivals = []
-        for place, (one, tag, position) in enumerate(zip(known, tags, answer.positions(), strict=True)):
-            self._positions[one.partition] = position
+        for place, (one, tag, reached) in enumerate(zip(known, tags, answer.positions(), strict=True)):
+            position = self._positions[one.partition] = min(reached, int(self._tags.stops[tag]))
             newest_ms = self._tags.clock_ms(tag)
             count, future_rows = int(rows_of[tag]), int(future_of[tag])
             size, error = charged.get(tag, 0), answer.errors.get(place)
@@ -112,7 +126,17 @@ class Held:
             if faults[section] != scanning.BEHIND_A_FAULT:
                 answer.spoil(int(section_batches[section]), int(faults[section]))
         found = rows[:count]
+        if self._has_stops:
+            found = self._before_stops(found)
         return found.copy() if 2 * count < len(rows) else found, section_batches
+
+    def _before_stops(self, rows: Any) -> Any:
+        tags, offsets = rows["tag"], rows["offset"]
+        is_before = (offsets < self._tags.stops[tags]) & (rows["timestamp"] < self._tags.stop_times[tags])
+        if is_before.all():
+            return rows
+        np.minimum.at(self._tags.left_out, tags[~is_before], offsets[~is_before])
+        return rows[is_before]
 
     def _stamp(self, rows: Any, rows_of: Any, future_of: Any) -> None:
         order = ordering.BY_PARTITION if self._order == "partition" else ordering.BY_TIMESTAMP

@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lowwater.merge.mark import END_MS
 from lowwater.types import TopicPartition
 from lowwater.wire.kernels.ordering import NO_CLOCK
 
 _ROOM_MIN = 16
+_BY_TAG = ("topic_of", "partition_of", "clocks", "ends", "stops", "stop_times", "left_out")
 
 
 class Tags:
@@ -28,19 +30,24 @@ class Tags:
         self.partition_of = np.empty(_ROOM_MIN, np.int32)
         self.clocks = np.empty(_ROOM_MIN, np.int64)
         self.ends = np.empty(_ROOM_MIN, np.int64)
+        self.stops = np.empty(_ROOM_MIN, np.int64)
+        self.stop_times = np.empty(_ROOM_MIN, np.int64)
+        self.left_out = np.empty(_ROOM_MIN, np.int64)
 
-    def add(self, one: TopicPartition, end: int) -> None:
-        """Its clock begins anew; `end` is where it ended at the beginning."""
+    def add(self, one: TopicPartition, end: int, stop: int, stop_ms: int) -> None:
+        """Its clock begins anew; `end` is where it ended at the beginning; rows behind the stops are left out."""
         tag = self._tags.get(one)
         if tag is None:
             tag = self._new(one)
         self.clocks[tag] = NO_CLOCK
         self.ends[tag] = end
+        self.stops[tag], self.stop_times[tag] = stop, stop_ms
+        self.left_out[tag] = END_MS
 
     def _new(self, one: TopicPartition) -> int:
         tag = len(self._partitions)
         if tag == len(self.clocks):
-            for name in ("topic_of", "partition_of", "clocks", "ends"):
+            for name in _BY_TAG:
                 setattr(self, name, np.resize(getattr(self, name), 2 * tag))
         if one.topic not in self._topics:
             self._topics[one.topic] = len(self._topics)

@@ -73,7 +73,8 @@ class Merging:
         gone = self._partitions.pop(one)
         self.held_rows -= gone.held_rows
         self.held_bytes -= gone.held_bytes
-        self._look_whether_live()
+        if self._partitions:
+            self._look_whether_live()
 
     def __getitem__(self, one: TopicPartition) -> Progress:
         return self._partitions[one]
@@ -121,6 +122,11 @@ class Merging:
         if not progress.is_live and self._has_caught_up(progress):
             progress.is_live = True
             self._look_whether_live()
+
+    def ended(self, one: TopicPartition) -> None:
+        """There is nothing more of it now, also when that is before where it ended at the beginning."""
+        self._partitions[one].is_live = True
+        self._look_whether_live()
 
     def _has_caught_up(self, progress: Progress) -> bool:
         if progress.position >= progress.end:
