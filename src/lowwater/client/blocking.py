@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import selectors
 import socket
 import threading
@@ -42,6 +43,7 @@ class BlockingDriver:
         self._selector.register(self._woken, selectors.EVENT_READ, self._drain)
         self._interrupts = Interrupts(self._wake)
         self._pumped_by: int | None = None
+        self._pid = os.getpid()
         self._is_closed = False
 
     # ---- for whoever calls
@@ -78,7 +80,6 @@ class BlockingDriver:
         self._soon.clear()
         for key in list(self._selector.get_map().values()):
             if key.fileobj is not self._woken:
-                self._selector.unregister(key.fileobj)
                 cast(socket.socket, key.fileobj).close()
         self._selector.close()
         self._woken.close()
@@ -104,6 +105,11 @@ class BlockingDriver:
     def call_soon(self, callback: Callable[[], None]) -> None:
         self._soon.append(callback)
 
+    def post(self, callback: Callable[[], None]) -> None:
+        """As `call_soon`, from any thread; a turn that waits is woken."""
+        self._soon.append(callback)
+        self._wake()
+
     def call_later(self, delay_ms: float, callback: Callable[[], None]) -> HeapTimer:
         return self._timers.add(self.monotonic_ms() + delay_ms, callback)
 
@@ -123,7 +129,16 @@ class BlockingDriver:
 
     # ---- pumping
 
+    @property
+    def _is_forked(self) -> bool:
+        return os.getpid() != self._pid
+
+    def _require_same_process(self) -> None:
+        if self._is_forked:
+            raise ClientError("the client belongs to the process that made it", advice="make another after a fork")
+
     def _require_free(self) -> None:
+        self._require_same_process()
         if self._is_closed:
             raise ClosedError("the client was closed")
         if self._pumped_by is not None:
@@ -167,6 +182,8 @@ class BlockingDriver:
             self._soon.popleft()()
 
     def _watch(self, sock: socket.socket, events: int, ready: Callable[[int], None] | None) -> None:
+        if self._is_forked:
+            return  # what epoll knows is shared with the process that made this: it would go deaf
         key = self._selector.get_map().get(sock.fileno()) if not self._is_closed else None
         if ready is None:
             if key is not None:
