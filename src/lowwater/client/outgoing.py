@@ -15,6 +15,7 @@ from lowwater.wire.records import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, fill
 _NARROW = (pa.binary(), pa.utf8())
 _WIDE = (pa.large_binary(), pa.large_utf8())
 _NULL = -1
+_SIZE_MAX = (1 << 31) - 1
 
 
 class EncodedBatch(NamedTuple):
@@ -29,13 +30,20 @@ class OutgoingRows:
 
     def __init__(self, batch: Any, *, now_ms: int) -> None:
         """`now_ms` is the time of rows that have none. ValueError for columns that cannot be records."""
-        self._batch = batch  # keeps the addresses valid
-        self._kept: list[Any] = []
+        self._batch = batch
+        self._kept: list[Any] = []  # keeps the addresses valid
         self.count: int = batch.num_rows
-        self.timestamps = self._times(now_ms)
-        self._key_at, self._key_size = self._field(self._column("key"))
-        self._value_at, self._value_size = self._field(self._column("value"))
+        self.rows = np.zeros(self.count, encoding.OUTGOING_ROW)
+        """Where each row's fields lie, for kernels that choose among them."""
+        self._find_times(now_ms)
+        self._find("key", self.rows, self._column("key"))
+        self._find("value", self.rows, self._column("value"))
         self._headers = self._find_headers(self._column("headers"))
+
+    @property
+    def timestamps(self) -> Any:
+        """Milliseconds, by row."""
+        return self.rows["timestamp"]
 
     def encode(
         self,
@@ -50,15 +58,12 @@ class OutgoingRows:
         base_sequence: int = -1,
     ) -> EncodedBatch:
         """One batch of the chosen rows from the `first` of them on, with at most `bytes_max` before compression."""
-        starts, ends, name_at, name_size, value_at, value_size = self._headers
         body_sizes = np.empty(len(chosen), np.int32)
-        sizes = self._key_size, self._value_size, starts, ends, name_size, value_size, body_sizes
-        rows, size, newest = encoding.fit(chosen, first, bytes_max - HEADER_SIZE, self.timestamps, *sizes)
+        places = self.rows, self._headers, chosen, first
+        rows, size, newest = encoding.fit(*places, bytes_max - HEADER_SIZE, body_sizes)
         data = bytearray(HEADER_SIZE + size)
-        fields = self._key_at, self._key_size, self._value_at, self._value_size
-        headers = starts, ends, name_at, name_size, value_at, value_size
         body = np.frombuffer(data, np.uint8)[HEADER_SIZE:]
-        written = encoding.encode(chosen, first, rows, self.timestamps, *fields, *headers, body_sizes, body)
+        written = encoding.encode(*places, rows, body_sizes, body)
         assert written == size, "records are not as large as they were measured"
         del body
         if codec:
@@ -71,7 +76,7 @@ class OutgoingRows:
             crc=0,
             attributes=attributes | codec,
             last_offset_delta=rows - 1,
-            base_timestamp=int(self.timestamps[chosen[first]]),
+            base_timestamp=int(self.rows["timestamp"][chosen[first]]),
             max_timestamp=newest,
             producer_id=producer_id,
             producer_epoch=producer_epoch,
@@ -86,59 +91,64 @@ class OutgoingRows:
     def _column(self, name: str) -> Any:
         return self._batch.column(name) if name in self._batch.schema.names else None
 
-    def _times(self, now_ms: int) -> Any:
+    def _find_times(self, now_ms: int) -> None:
         column = self._column("timestamp")
         if column is None:
-            return np.full(self.count, now_ms, np.int64)
+            self.rows["timestamp"] = now_ms
+            return
         if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False).cast(pa.int64())
-        filled = pc.fill_null(column.cast(pa.int64()), now_ms)
-        return np.array(filled.to_numpy(zero_copy_only=False))  # a copy: kernels take no read-only arrays
+            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
+        self.rows["timestamp"] = pc.fill_null(column.cast(pa.int64()), now_ms).to_numpy(zero_copy_only=False)
 
-    def _field(self, column: Any) -> tuple[Any, Any]:
-        """Addresses and sizes of a binary column."""
+    def _find(self, field: str, places: Any, column: Any) -> None:
+        """Address and size of each of a binary column's values."""
+        at, size = places[f"{field}_at"], places[f"{field}_size"]
         if column is None or pa.types.is_null(column.type):
-            return np.zeros(self.count, np.int64), np.full(self.count, _NULL, np.int32)
-        return self._places(column)
-
-    def _places(self, column: Any) -> tuple[Any, Any]:
-        if column.type not in _NARROW + _WIDE:
-            try:
-                column = column.cast(pa.binary())
-            except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-                raise ValueError(f"a column of {column.type} cannot be written as bytes") from error
+            size[:] = _NULL
+            return
+        column = _binary(column)
         self._kept.append(column)
+        if not len(column):
+            return
         _, offsets, data = column.buffers()
-        kind = np.int32 if column.type in _NARROW else np.int64
-        count = len(column)
-        if not count:
-            return np.empty(0, np.int64), np.empty(0, np.int32)
-        places = np.frombuffer(offsets, kind, count + 1, column.offset * np.dtype(kind).itemsize).astype(np.int64)
-        sizes = np.diff(places).astype(np.int32)
+        kind = np.dtype(np.int32 if column.type in _NARROW else np.int64)
+        ends = np.frombuffer(offsets, kind, len(column) + 1, column.offset * kind.itemsize)
+        np.add(ends[:-1], np.int64(data.address if data is not None else 0), out=at)
+        np.subtract(ends[1:], ends[:-1], out=size, casting="same_kind")
         if column.null_count:
-            sizes[column.is_null().to_numpy(zero_copy_only=False)] = _NULL
-        address = data.address if data is not None else 0
-        return places[:-1] + address, sizes
+            size[column.is_null().to_numpy(zero_copy_only=False)] = _NULL
 
-    def _find_headers(self, column: Any) -> tuple[Any, ...]:
-        """(first header by row, end by row, then by header: name's address, size, value's address, size)."""
+    def _find_headers(self, column: Any) -> Any:
+        """All headers; each row gets its first and its end among them."""
         if column is None or pa.types.is_null(column.type):
-            none = np.zeros(self.count, np.int32)
-            at, size = np.empty(0, np.int64), np.empty(0, np.int32)
-            return none, none, at, size, at, size
+            return np.empty(0, encoding.OUTGOING_HEADER)
         if not pa.types.is_map(column.type) and not pa.types.is_list(column.type):
             raise ValueError(f"headers are a list of (key, value) or a map, not {column.type}")
         offsets = column.offsets.to_numpy()
-        starts, ends = offsets[:-1].copy(), offsets[1:].copy()
+        self.rows["first_header"], self.rows["end_header"] = offsets[:-1], offsets[1:]
         if column.null_count:
             is_null = column.is_null().to_numpy(zero_copy_only=False)
-            ends[is_null] = starts[is_null]
+            self.rows["end_header"][is_null] = self.rows["first_header"][is_null]
         is_map = pa.types.is_map(column.type)
         names, values = (column.keys, column.items) if is_map else _pair(column.values)
-        name_at, name_size = self._places(names)
-        if (name_size < 0).any():
+        headers = np.empty(len(names), encoding.OUTGOING_HEADER)
+        self._find("name", headers, names)
+        self._find("value", headers, values)
+        if (headers["name_size"] < 0).any():
             raise ValueError("a header has no key")
-        return starts, ends, name_at, name_size, *self._places(values)
+        return headers
+
+
+def _binary(column: Any) -> Any:
+    """The column as bytes."""
+    if column.type in _NARROW:
+        return column
+    if column.type in _WIDE and (pc.max(pc.binary_length(column)).as_py() or 0) <= _SIZE_MAX:
+        return column
+    try:
+        return column.cast(pa.binary())
+    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
+        raise ValueError(f"a column of {column.type} cannot be written as bytes") from error
 
 
 def _pair(values: Any) -> tuple[Any, Any]:

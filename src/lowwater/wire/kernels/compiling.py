@@ -57,15 +57,34 @@ int_at = _loads(types.int32, 32)
 long_at = _loads(types.int64, 64)
 
 
+def _stores(kind: Any) -> Any:
+    """An intrinsic that writes a number of this kind at `address`, in the machine's own byte order."""
+
+    @intrinsic  # type: ignore[misc, unused-ignore]
+    def store(typing_context: Any, address: Any, value: Any) -> Any:
+        def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+            pointer = builder.inttoptr(arguments[0], ir.IntType(kind.bitwidth).as_pointer())
+            builder.store(arguments[1], pointer, align=1)
+            return context.get_dummy_value()
+
+        return types.void(types.int64, kind), build
+
+    return store
+
+
+put_byte = _stores(types.uint8)
+put_short = _stores(types.uint16)
+
+
 @intrinsic
-def put_byte(typing_context: Any, address: Any, value: Any) -> Any:
-    """Write a byte at an address."""
+def bit_length(typing_context: Any, value: Any) -> Any:
+    """Bits of a number without its leading zeros; 0 has none."""
 
     def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-        builder.store(arguments[1], builder.inttoptr(arguments[0], ir.IntType(8).as_pointer()))
-        return context.get_dummy_value()
+        zeros = builder.ctlz(arguments[0], ir.Constant(ir.IntType(1), 0))
+        return builder.sub(ir.Constant(ir.IntType(64), 64), zeros)
 
-    return types.void(types.int64, types.uint8), build
+    return types.int64(types.uint64), build
 
 
 @intrinsic

@@ -50,101 +50,101 @@ def stamp(order: int, created_ms: int, rows: Any, clocks: Any, ends: Any, rows_o
         row.key = clock if order == 1 else timestamp
 
 
+# The first row of a run that is still there.
+RUN_HEAD: Any = numba.from_dtype(
+    np.dtype([("at", np.int64), ("key", np.int64), ("rank", np.int64), ("offset", np.int64)], align=True)
+)
+
+
 @numba.njit(nogil=True, inline="always")
-def is_before(one: int, other: int, keys: Any, ranks: Any, offsets: Any) -> bool:
+def find_head(heads: Any, run: int, runs: Any, ranks: Any) -> bool:
+    """Note the head of a run; whether it has one."""
+    if runs[run, HEAD] >= runs[run, END]:
+        return False
+    at = runs[run, ROWS_AT] + ROW_BYTES * long_at(runs[run, ORDER_AT] + 8 * runs[run, HEAD])
+    heads[run].at = at
+    heads[run].key = long_at(at + KEY)
+    heads[run].rank = ranks[int_at(at + TAG)]
+    heads[run].offset = long_at(at + OFFSET)
+    return True
+
+
+@numba.njit(nogil=True, inline="always")
+def is_before(one: int, other: int, heads: Any) -> bool:
     """Whether the head of a run goes before that of another."""
-    if keys[one] != keys[other]:
-        return bool(keys[one] < keys[other])
-    if ranks[one] != ranks[other]:
-        return bool(ranks[one] < ranks[other])
-    return bool(offsets[one] < offsets[other])
+    if heads[one].key != heads[other].key:
+        return bool(heads[one].key < heads[other].key)
+    if heads[one].rank != heads[other].rank:
+        return bool(heads[one].rank < heads[other].rank)
+    return bool(heads[one].offset < heads[other].offset)
 
 
 @numba.njit(nogil=True)
-def sink(heap: Any, count: int, place: int, keys: Any, ranks: Any, offsets: Any) -> None:
+def sink(heap: Any, count: int, place: int, heads: Any) -> None:
     """Put the run at this place of the heap where it belongs, below it."""
     run = heap[place]
     while True:
         child = 2 * place + 1
         if child >= count:
             break
-        if child + 1 < count and is_before(heap[child + 1], heap[child], keys, ranks, offsets):
+        if child + 1 < count and is_before(heap[child + 1], heap[child], heads):
             child += 1
-        if not is_before(heap[child], run, keys, ranks, offsets):
+        if not is_before(heap[child], run, heads):
             break
         heap[place] = heap[child]
         place = child
     heap[place] = run
 
 
+@numba.njit(nogil=True)
+def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any) -> int:
+    """A heap of all runs that have rows; how many they are."""
+    count = 0
+    for run in range(runs.shape[0]):
+        if find_head(heads, run, runs, ranks):
+            heap[count] = run
+            count += 1
+    for place in range(count // 2 - 1, -1, -1):
+        sink(heap, count, place, heads)
+    return count
+
+
 @compiled(types.UniTuple(types.int64, 3)(TABLE, I64, types.int64, types.int64, types.int64, types.int64, I64, ROWS))
 def merge(
-    runs: Any,
-    ranks: Any,
-    mark_key: int,
-    mark_rank: int,
-    bytes_max: int,
-    newest_key: int,
-    left_rows: Any,
-    rows: Any,
+    runs: Any, ranks: Any, mark_key: int, mark_rank: int, bytes_max: int, newest_key: int, left_rows: Any, rows: Any
 ) -> tuple[int, int, int]:
     """Take rows in order from the runs, up to the mark, as many as there is room for and `bytes_max` allows.
 
     Returns how many, how many of them are late (older than one that went before, now or earlier, which was stamped
     `newest_key`), and the newest key now. `ranks` (by tag) and offsets order rows of the same key.
     """
-    run_count = runs.shape[0]
-    heads = np.empty(run_count, np.int64)
-    keys = np.empty(run_count, np.int64)
-    head_ranks = np.empty(run_count, np.int64)
-    offsets = np.empty(run_count, np.int64)
-    heap = np.empty(run_count, np.int64)
-    count = 0
-    for run in range(run_count):
-        if runs[run, 2] >= runs[run, 3]:
-            continue
-        head = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * runs[run, 2])
-        heads[run] = head
-        keys[run] = long_at(head + KEY)
-        head_ranks[run] = ranks[int_at(head + TAG)]
-        offsets[run] = long_at(head + OFFSET)
-        heap[count] = run
-        count += 1
-    for place in range(count // 2 - 1, -1, -1):
-        sink(heap, count, place, keys, head_ranks, offsets)
+    heads = np.empty(runs.shape[0], RUN_HEAD)
+    heap = np.empty(runs.shape[0], np.int64)
+    count = heap_up(heap, heads, runs, ranks)
     target = rows.ctypes.data
     taken = late = 0
     total = numba.int64(0)
     while count and taken < rows.shape[0]:
         run = heap[0]
-        key = keys[run]
-        if key > mark_key or (key == mark_key and head_ranks[run] > mark_rank):
+        at, key = heads[run].at, heads[run].key
+        if key > mark_key or (key == mark_key and heads[run].rank > mark_rank):
             break
-        head = heads[run]
-        size = int_at(head + SIZE)
+        size = int_at(at + SIZE)
         if taken and size > bytes_max - total:
             break
         total += size
-        if key < newest_key:
-            late += 1
-        else:
-            newest_key = key
-        left_rows[int_at(head + TAG)] += 1
-        copy_bytes(target + ROW_BYTES * taken, head, ROW_BYTES)
+        late += key < newest_key
+        newest_key = max(key, newest_key)
+        left_rows[int_at(at + TAG)] += 1
+        copy_bytes(target + ROW_BYTES * taken, at, ROW_BYTES)
         taken += 1
-        runs[run, 4] -= size
-        runs[run, 2] += 1
-        if runs[run, 2] < runs[run, 3]:
-            head = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * runs[run, 2])
-            heads[run] = head
-            keys[run] = long_at(head + KEY)
-            head_ranks[run] = ranks[int_at(head + TAG)]
-            offsets[run] = long_at(head + OFFSET)
-        else:
+        runs[run, LEFT_BYTES] -= size
+        runs[run, HEAD] += 1
+        if not find_head(heads, run, runs, ranks):
             count -= 1
             heap[0] = heap[count]
         if count > 1:
-            sink(heap, count, 0, keys, head_ranks, offsets)
+            sink(heap, count, 0, heads)
     return taken, late, newest_key
 
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import numba
 from numba import types
 
 from lowwater.wire.kernels.compiling import I32, TABLE, compiled, read_varint
@@ -42,6 +43,91 @@ def headers_end(at: int, end: int, count: int) -> int:
     return at
 
 
+@numba.njit(nogil=True, forceinline=True)
+def read_field(at: int, end: int) -> tuple[int, int, int]:
+    """The length of a field before `end`, -1 for null; where its bytes begin; what is wrong with it."""
+    length, at = read_varint(at, end)
+    if at < 0:
+        return 0, 0, BAD_NUMBER
+    if length > end - at or length < NO_BYTES:
+        return 0, 0, BAD_LENGTH
+    return length, at, 0
+
+
+@numba.njit(nogil=True, forceinline=True)
+def read_fields(at: int, end: int, found: Any) -> int:
+    """Key, value and headers of a record, which fill it up to its end, into a row; what is wrong with them."""
+    key_size, key_at, fault = read_field(at, end)
+    if fault:
+        return fault
+    value_size, value_at, fault = read_field(key_at + max(key_size, 0), end)
+    if fault:
+        return fault
+    count, at = read_varint(value_at + max(value_size, 0), end)
+    if at < 0:
+        return BAD_NUMBER
+    if count < 0 or count > end - at:
+        return BAD_HEADERS
+    found.key_at = key_at
+    found.key_size = key_size
+    found.value_from = value_at - key_at
+    found.value_size = value_size
+    found.headers_from = at - key_at
+    found.header_count = count
+    found.size = end - key_at
+    if count:
+        at = headers_end(at, end, count)
+    return 0 if at == end else BAD_HEADERS
+
+
+@numba.njit(nogil=True, forceinline=True)
+def read_record(
+    at: int, end: int, base_offset: int, last_delta: int, base_timestamp: int, found: Any
+) -> tuple[int, int]:
+    """One record of a batch into a row: where it ends, and what is wrong with it."""
+    length, at = read_varint(at, end)
+    if at < 0:
+        return 0, BAD_NUMBER
+    if length > end - at or length < 6:
+        return 0, BAD_LENGTH
+    record_end = at + length
+    timestamp_delta, at = read_varint(at + 1, record_end)
+    if at < 0:
+        return 0, BAD_NUMBER
+    offset_delta, at = read_varint(at, record_end)
+    if at < 0:
+        return 0, BAD_NUMBER
+    if offset_delta < 0 or offset_delta > last_delta:
+        return 0, BAD_OFFSET
+    timestamp = base_timestamp + timestamp_delta
+    if (base_timestamp ^ timestamp) & (timestamp_delta ^ timestamp) < 0:  # it does not fit
+        return 0, BAD_TIME
+    found.offset = base_offset + offset_delta
+    found.timestamp = timestamp
+    return record_end, read_fields(at, record_end, found)
+
+
+@numba.njit(nogil=True, forceinline=True)
+def scan_section(section: Any, row: int, rows: Any) -> tuple[int, int]:
+    """Rows of one section from place `row` on: the place after them, and what is wrong with the section."""
+    at, end = section[ADDRESS], section[ADDRESS] + section[SIZE]
+    base_offset, last_delta, base_timestamp = section[BASE_OFFSET], section[LAST_DELTA], section[BASE_TIMESTAMP]
+    append_timestamp, first_wanted, tag = section[APPEND_TIMESTAMP], section[FIRST_WANTED], section[TAG]
+    for _ in range(section[RECORDS]):
+        found = rows[row]
+        at, fault = read_record(at, end, base_offset, last_delta, base_timestamp, found)
+        if fault:
+            return row, fault
+        if found.offset < first_wanted:
+            continue
+        found.tag = tag
+        found.timestamp_type = append_timestamp != KEEP_CREATE_TIME
+        if append_timestamp != KEEP_CREATE_TIME:
+            found.timestamp = append_timestamp
+        row += 1
+    return row, 0 if at == end else BAD_END
+
+
 @compiled(types.int64(TABLE, I32, ROWS))
 def scan(sections: Any, faults: Any, rows: Any) -> int:
     """Fill the rows with every record at or behind its section's first wanted offset; how many there are.
@@ -49,95 +135,13 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
     A section that is not right gets its fault and gives no rows, nor do those behind it that have the same tag. There
     is room for all records that the sections claim.
     """
-    row = 0
-    for section in range(sections.shape[0]):
-        if section and faults[section - 1] and sections[section - 1, TAG] == sections[section, TAG]:
-            faults[section] = BEHIND_A_FAULT
+    count = 0
+    for place in range(sections.shape[0]):
+        if place and faults[place - 1] and sections[place - 1, TAG] == sections[place, TAG]:
+            faults[place] = BEHIND_A_FAULT
             continue
-        first_row = row
-        fault = 0
-        at = sections[section, ADDRESS]
-        end = at + sections[section, SIZE]
-        base_offset, base_timestamp = sections[section, BASE_OFFSET], sections[section, BASE_TIMESTAMP]
-        append_timestamp = sections[section, APPEND_TIMESTAMP]
-        last_delta, first_wanted = sections[section, LAST_DELTA], sections[section, FIRST_WANTED]
-        tag = sections[section, TAG]
-        for _ in range(sections[section, RECORDS]):
-            length, at = read_varint(at, end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            if length > end - at or length < 6:
-                fault = BAD_LENGTH
-                break
-            record_end = at + length
-            timestamp_delta, at = read_varint(at + 1, record_end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            offset_delta, at = read_varint(at, record_end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            if offset_delta < 0 or offset_delta > last_delta:
-                fault = BAD_OFFSET
-                break
-            timestamp = base_timestamp + timestamp_delta
-            if (base_timestamp ^ timestamp) & (timestamp_delta ^ timestamp) < 0:  # it does not fit
-                fault = BAD_TIME
-                break
-            key_length, at = read_varint(at, record_end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            if key_length > record_end - at or key_length < -1:
-                fault = BAD_LENGTH
-                break
-            key_place = at
-            at += max(key_length, 0)
-            value_length, at = read_varint(at, record_end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            if value_length > record_end - at or value_length < -1:
-                fault = BAD_LENGTH
-                break
-            value_place = at
-            at += max(value_length, 0)
-            count, at = read_varint(at, record_end)
-            if at < 0:
-                fault = BAD_NUMBER
-                break
-            if count < 0 or count > record_end - at:
-                fault = BAD_HEADERS
-                break
-            headers_place = at
-            if count:
-                at = headers_end(at, record_end, count)
-            if at != record_end:
-                fault = BAD_HEADERS
-                break
-            if base_offset + offset_delta < first_wanted:
-                continue
-            found = rows[row]
-            found.offset = base_offset + offset_delta
-            found.timestamp = timestamp
-            found.timestamp_type = 0
-            if append_timestamp != KEEP_CREATE_TIME:
-                found.timestamp = append_timestamp
-                found.timestamp_type = 1
-            found.tag = tag
-            found.key_at = key_place
-            found.key_size = key_length
-            found.value_from = value_place - key_place
-            found.value_size = value_length
-            found.headers_from = headers_place - key_place
-            found.header_count = count
-            found.size = record_end - key_place
-            row += 1
-        if not fault and at != end:
-            fault = BAD_END
-        if fault:
-            faults[section] = fault
-            row = first_row
-    return row
+        row, fault = scan_section(sections[place], count, rows)
+        faults[place] = fault
+        if not fault:
+            count = row
+    return count
