@@ -19,6 +19,7 @@ from lowwater.wire.schema import declaration_of
 
 USUAL = ""
 FETCHING = "fetching"
+WAITING = "waiting"
 COORDINATING = "coordinating"
 """Lanes: what may wait long at a broker goes on its own."""
 

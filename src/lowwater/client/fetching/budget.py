@@ -1,0 +1,44 @@
+"""How much may be asked for, so that no more is held than was allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+_BYTES_MIN = 1024 * 1024
+
+
+class Budget:
+    """Bytes that are held, that wait to be taken, and that are on their way."""
+
+    def __init__(self, bytes_max: int, answer_bytes_max: int, held_bytes: Callable[[], int]) -> None:
+        assert bytes_max > 0, "something has to be held"
+        self._bytes_max = bytes_max
+        self._answer_bytes_max = answer_bytes_max
+        self._held_bytes = held_bytes
+        self._least = min(_BYTES_MIN, answer_bytes_max, max(1, bytes_max // 16))
+        self._untaken_bytes = 0
+        self._reserved_bytes = 0
+
+    def room(self, streams: int, *, is_urgent: bool) -> int:
+        """How large the next answer may be; 0: not now.
+
+        Something is always granted to the urgent: of what is held nothing may be able to go before they bring more.
+        """
+        free = self._bytes_max - self._held_bytes() - self._untaken_bytes - self._reserved_bytes
+        share = max(self._least, self._bytes_max // (2 * max(1, streams)))
+        room = min(free, share, self._answer_bytes_max)
+        if room >= self._least:
+            return room
+        return self._least if is_urgent else 0
+
+    def reserve(self, size: int) -> None:
+        self._reserved_bytes += size
+
+    def arrived(self, reserved: int) -> None:
+        self._reserved_bytes -= reserved
+
+    def came(self, size: int) -> None:
+        self._untaken_bytes += size
+
+    def taken(self, size: int) -> None:
+        self._untaken_bytes -= size

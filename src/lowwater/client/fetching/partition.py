@@ -1,0 +1,91 @@
+"""One partition as its fetcher knows it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowwater.client.cluster import NO_LEADER
+from lowwater.client.fetching.events import Bounds
+from lowwater.types import TopicPartition
+from lowwater.wire.schema import ZERO_UUID
+
+if TYPE_CHECKING:
+    from lowwater.client.fetching.asker import Asker
+
+UNKNOWN = -1
+
+
+class PartitionFetch:
+    """Reads one partition on from one offset. A seek makes another one, so that what comes too late is known by it."""
+
+    __slots__ = (
+        "asker",
+        "failing_since_ms",
+        "high_watermark",
+        "is_paused",
+        "is_stopped",
+        "is_told_at_end",
+        "last_stable",
+        "log_start",
+        "one",
+        "position",
+        "replica",
+        "replica_until_ms",
+        "told_ms",
+        "topic_id",
+        "tries",
+    )
+
+    def __init__(self, one: TopicPartition, position: int) -> None:
+        self.one = one
+        self.position = position
+        self.topic_id = ZERO_UUID
+        self.asker: Asker | None = None  # who was told last to ask for it
+        self.is_paused = False
+        self.is_stopped = False  # nothing more is asked until a seek
+        self.is_told_at_end = False
+        self.log_start = UNKNOWN
+        self.high_watermark = UNKNOWN
+        self.last_stable = UNKNOWN
+        self.replica = NO_LEADER  # the broker nearby that its leader sent us to
+        self.replica_until_ms = 0.0
+        self.failing_since_ms: float | None = None
+        self.told_ms = 0.0  # when it was last told that it fails
+        self.tries = 0
+
+    def moved_to(self, offset: int) -> PartitionFetch:
+        """Another one, of the same partition, from another offset on."""
+        moved = PartitionFetch(self.one, offset)
+        moved.topic_id = self.topic_id
+        moved.is_paused = self.is_paused
+        return moved
+
+    # ---- its ends
+
+    @property
+    def is_known(self) -> bool:
+        return self.high_watermark != UNKNOWN
+
+    @property
+    def bounds(self) -> Bounds:
+        return Bounds(self.log_start, self.high_watermark, self.last_stable)
+
+    def is_at_end(self, is_committed_only: bool) -> bool:
+        """Whether there was nothing more at the last answer."""
+        end = self.last_stable if is_committed_only else self.high_watermark
+        return UNKNOWN < end <= self.position
+
+    # ---- where it is asked for
+
+    def has_replica(self, now_ms: float) -> bool:
+        return self.replica != NO_LEADER and now_ms < self.replica_until_ms
+
+    def go_to_replica(self, node: int, until_ms: float) -> None:
+        self.replica, self.replica_until_ms = node, until_ms
+
+    def leave_replica(self) -> None:
+        self.replica = NO_LEADER
+
+    def went_well(self) -> None:
+        self.failing_since_ms = None
+        self.tries = 0
