@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from copy import copy
 from typing import Any, NamedTuple, TypeAlias
 
-from lowwater.client.cluster import OUTDATED, Cluster
+from lowwater.client.cluster import NO_LEADER, OUTDATED, Cluster
 from lowwater.client.errors import BrokerError, ClientError, ProtocolError, broker_error
 from lowwater.client.flow import Flow
+from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
-from lowwater.positions.plan import EARLIEST, LATEST, Asked, Questions, Resolution
+from lowwater.positions.plan import EARLIEST, LATEST, Questions, Resolution
 from lowwater.positions.position import StartPosition
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import ListOffsetsRequest, ListOffsetsResponse
 from lowwater.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
 
-__all__ = ["EARLIEST", "LATEST", "MAX_TIMESTAMP", "Found", "Resolved", "list_offsets", "list_offsets_many", "resolve"]
+__all__ = [
+    "EARLIEST",
+    "LATEST",
+    "MAX_TIMESTAMP",
+    "Found",
+    "Resolved",
+    "list_offsets",
+    "list_offsets_many",
+    "offsets_now",
+    "resolve",
+]
 
 MAX_TIMESTAMP = -3
 """Asked where a timestamp could stand: the record with the largest one."""
@@ -117,81 +129,134 @@ class _Lookup:
     def __init__(self, cluster: Cluster, asked: Sequence[Mapping[TopicPartition, int]], isolation: str | None) -> None:
         self._cluster = cluster
         self._asked = asked
-        self._isolation = ISOLATION[isolation or cluster.network.config.str("isolation.level")]
+        self._isolation = isolation
         self.found: list[dict[TopicPartition, Found]] = [{} for _ in asked]
 
     async def attempt(self, left_ms: float) -> None:
         """Raises the first error of a partition that is for good, or else the first one."""
-        errors: list[ClientError] = []
         missing = [
             {one: time for one, time in asked.items() if one not in found}
             for asked, found in zip(self._asked, self.found, strict=True)
         ]
-        every = {one: None for asked in missing for one in asked}
-        leaders = await self._cluster.leaders(every, left_ms) if every else {}
-        answers = [
-            (place, mine, self._ask(node, asked, mine, left_ms))
-            for place, asked in enumerate(missing)
-            for node, partitions in leaders.items()
-            if (mine := [one for one in partitions if one in asked])
-        ]
-        try:
-            for place, partitions, answer in answers:
-                errors += await self._take(self.found[place], partitions, answer)
-        finally:
-            for _, _, answer in answers:
-                answer.abandon()
+        await self._cluster.topics({one.topic for asked in missing for one in asked}, left_ms)
+        errors: list[ClientError] = []
+        answers = await offsets_now(self._cluster, missing, left_ms, isolation=self._isolation)
+        for found, answer in zip(self.found, answers, strict=True):
+            found.update({one: each for one, each in answer.items() if isinstance(each, Found)})
+            errors += [each for each in answer.values() if isinstance(each, ClientError)]
         if errors:
             raise next((error for error in errors if not error.retriable), errors[0])
 
-    def _ask(self, node: int, asked: Asked, partitions: Iterable[TopicPartition], left_ms: float) -> Pending[Any]:
-        topics: dict[str, ListOffsetsTopic] = {}
-        for one in partitions:
-            topic = topics.get(one.topic)
-            if topic is None:
-                topic = topics[one.topic] = ListOffsetsTopic(name=one.topic, partitions=[])
-            topic.partitions.append(
-                ListOffsetsPartition(
-                    partition_index=one.partition,
-                    current_leader_epoch=self._cluster.epoch(one),
-                    timestamp=asked[one],
-                )
+
+async def offsets_now(
+    cluster: Cluster,
+    asked: Sequence[Mapping[TopicPartition, int]],
+    left_ms: float,
+    *,
+    isolation: str | None = None,
+) -> list[dict[TopicPartition, Found | ClientError]]:
+    """One try of `list_offsets_many`: for every partition what was found, or why nothing was.
+
+    ClientError only when no broker can be asked for what leaders there are.
+    """
+    found: list[dict[TopicPartition, Found | ClientError]] = [{} for _ in asked]
+    every = {one: None for each in asked for one in each}
+    unknown = {one.topic for one in every if cluster.known(one.topic) is None}
+    problems = await cluster.refresh(unknown, left_ms) if unknown else {}
+    leaders: dict[int, list[TopicPartition]] = {}
+    for one in every:
+        leader = _leader(cluster, one, problems)
+        if isinstance(leader, int):
+            leaders.setdefault(leader, []).append(one)
+        else:
+            for place, each in enumerate(asked):
+                if one in each:
+                    found[place][one] = leader
+    answers = [
+        (place, mine, _ask(cluster, node, each, mine, left_ms, isolation))
+        for place, each in enumerate(asked)
+        for node, partitions in leaders.items()
+        if (mine := [one for one in partitions if one in each])
+    ]
+    try:
+        for place, mine, answer in answers:
+            found[place] |= await _answers(cluster, mine, answer)
+    finally:
+        for _, _, answer in answers:
+            answer.abandon()
+    return found
+
+
+def _leader(cluster: Cluster, one: TopicPartition, problems: Mapping[str, BrokerError]) -> int | ClientError:
+    leader, topic = cluster.leader(one), cluster.known(one.topic)
+    if leader != NO_LEADER:
+        return leader
+    if topic is None:
+        return copy(problems.get(one.topic)) or _missing(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION)
+    if one.partition in topic.partitions:
+        cluster.outdate([one.topic])
+        return _missing(one, ErrorCode.LEADER_NOT_AVAILABLE)
+    error = _missing(one, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"the topic has {len(topic.partitions)} partitions")
+    error.retriable = False  # partitions come with their topic
+    return error
+
+
+def _missing(one: TopicPartition, code: ErrorCode, advice: str = "") -> BrokerError:
+    return broker_error(code, topic=one.topic, partition=one.partition, advice=advice)
+
+
+def _ask(
+    cluster: Cluster,
+    node: int,
+    asked: Mapping[TopicPartition, int],
+    partitions: Iterable[TopicPartition],
+    left_ms: float,
+    isolation: str | None,
+) -> Pending[Any]:
+    topics: dict[str, ListOffsetsTopic] = {}
+    for one in partitions:
+        topic = topics.get(one.topic)
+        if topic is None:
+            topic = topics[one.topic] = ListOffsetsTopic(name=one.topic, partitions=[])
+        topic.partitions.append(
+            ListOffsetsPartition(
+                partition_index=one.partition, current_leader_epoch=cluster.epoch(one), timestamp=asked[one]
             )
-        limit_ms = min(left_ms, self._cluster.network.config.int("request.timeout.ms"))
-        request = ListOffsetsRequest(
-            isolation_level=self._isolation, topics=list(topics.values()), timeout_ms=int(limit_ms)
         )
-        versions = _VERSIONS_WITH_MAX if MAX_TIMESTAMP in asked.values() else _VERSIONS
-        return self._cluster.network.ask(node, request, versions=versions, timeout_ms=limit_ms)
+    config = cluster.network.config
+    limit_ms = min(left_ms, config.int("request.timeout.ms"))
+    level = ISOLATION[isolation or config.str("isolation.level")]
+    request = ListOffsetsRequest(isolation_level=level, topics=list(topics.values()), timeout_ms=int(limit_ms))
+    versions = _VERSIONS_WITH_MAX if MAX_TIMESTAMP in asked.values() else _VERSIONS
+    return cluster.network.ask(node, request, versions=versions, timeout_ms=limit_ms)
 
-    async def _take(
-        self, found: dict[TopicPartition, Found], partitions: Iterable[TopicPartition], answer: Pending[Any]
-    ) -> list[ClientError]:
-        try:
-            response: ListOffsetsResponse = await answer
-        except ClientError as error:
-            # Perhaps it leads nothing any more.
-            self._cluster.outdate({one.topic for one in partitions})
-            return [error]
-        errors: list[ClientError] = []
-        unanswered = dict.fromkeys(partitions)
-        for topic in response.topics:
-            for each in topic.partitions:
-                one = TopicPartition(topic.name, each.partition_index)
-                unanswered.pop(one, None)
-                if each.error_code:
-                    errors.append(self._refused(one, each.error_code))
-                else:
-                    found[one] = Found(each.offset, each.timestamp, each.leader_epoch)
-        # Silence is not "no record that late".
-        errors += [
-            ProtocolError("a broker left it out", topic=one.topic, partition=one.partition) for one in unanswered
-        ]
-        return errors
 
-    def _refused(self, one: TopicPartition, code: int) -> BrokerError:
-        error = broker_error(code, "its offsets cannot be had", topic=one.topic, partition=one.partition)
-        if code in OUTDATED:
-            self._cluster.outdate([one.topic])
-            error.retriable = True
-        return error
+async def _answers(
+    cluster: Cluster, partitions: Iterable[TopicPartition], answer: Pending[Any]
+) -> dict[TopicPartition, Found | ClientError]:
+    try:
+        response: ListOffsetsResponse = await answer
+    except ClientError as error:
+        # Perhaps it leads nothing any more.
+        cluster.outdate({one.topic for one in partitions})
+        return dict.fromkeys(partitions, error)
+    # Silence is not "no record that late".
+    found: dict[TopicPartition, Found | ClientError] = {
+        one: ProtocolError("a broker left it out", topic=one.topic, partition=one.partition) for one in partitions
+    }
+    for topic in response.topics:
+        for each in topic.partitions:
+            one = TopicPartition(topic.name, each.partition_index)
+            if each.error_code:
+                found[one] = _refused(cluster, one, each.error_code)
+            else:
+                found[one] = Found(each.offset, each.timestamp, each.leader_epoch)
+    return found
+
+
+def _refused(cluster: Cluster, one: TopicPartition, code: int) -> BrokerError:
+    error = broker_error(code, "its offsets cannot be had", topic=one.topic, partition=one.partition)
+    if code in OUTDATED:
+        cluster.outdate([one.topic])
+        error.retriable = True
+    return error
