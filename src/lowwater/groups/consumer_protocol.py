@@ -41,6 +41,21 @@ class ConsumerProtocolAssignment:
     user_data: Bytes | None = None
 
 
+@message(key=-1, versions=(0, 1), flexible=None, from_client=True)
+class StickyUserData:
+    """What a member of a sticky group last had: it gives everything up before it joins, so it has to say so."""
+
+    previous_assignment: list[TopicPartition]
+    generation: Int32 = since(1, default=-1, ignorable=True)
+
+
+@message(key=-1, versions=(0, 0), flexible=None, from_client=True)
+class CooperativeUserData:
+    """The generation of what a member still has, for leaders that do not look for it in the subscription."""
+
+    generation: Int32
+
+
 def decode_subscription(data: bytes) -> ConsumerProtocolSubscription | None:
     """None when these are not the words of a consumer."""
     return _decode(ConsumerProtocolSubscription, data)
