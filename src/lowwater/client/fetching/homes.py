@@ -22,6 +22,8 @@ from lowwater.ports import Timer
 from lowwater.types import TopicPartition
 from lowwater.wire.schema import ZERO_UUID
 
+_MARGIN_MS = 10_000
+
 
 class Homes:
     """Partitions wait here until their leader is known, or until it is time to try again what went wrong."""
@@ -32,16 +34,18 @@ class Homes:
         *,
         found: Callable[[PartitionFetch], None],
         failed: Callable[[PartitionFetch, Failed], None],
-        looked: Callable[[Pending[Any]], None],
+        ended: Callable[[Pending[Any]], None],
     ) -> None:
         self._cluster = cluster
         self._driver = cluster.network.driver
         config = cluster.network.config
         self._patience_ms = config.int("default.api.timeout.ms")
+        # So long one try may take: whatever failed before that is another matter.
+        self._memory_ms = config.int("request.timeout.ms") + config.int("fetch.wait.max.ms") + _MARGIN_MS
         self._propagation_ms = config.int("topic.metadata.propagation.max.ms")
         self._found = found
         self._failed = failed
-        self._looked = looked
+        self._notify = ended
         self._homeless: dict[TopicPartition, tuple[float, PartitionFetch]] = {}
         self._timer: Timer | None = None
         self._due_ms = 0.0  # when the timer is over
@@ -70,7 +74,9 @@ class Homes:
         now_ms = self._driver.monotonic_ms()
         due_ms = now_ms
         if error is not None:
-            partition.tries += 1
+            if now_ms - partition.failed_ms > self._memory_ms:
+                partition.went_well()  # brokers do not name those of which there is nothing to say
+            partition.went_wrong(now_ms)
             due_ms += self._cluster.retry.wait_ms(partition.tries)
             self._complain(partition, error, now_ms)
         self._homeless[partition.one] = (due_ms, partition)
@@ -78,8 +84,6 @@ class Homes:
 
     def _complain(self, partition: PartitionFetch, error: ClientError, now_ms: float) -> None:
         """That it fails for so long is worth telling; from time to time."""
-        if partition.failing_since_ms is None:
-            partition.failing_since_ms = partition.told_ms = now_ms
         if now_ms - partition.told_ms >= self._patience_ms:
             partition.told_ms = now_ms
             self._failed(partition, Failed(partition.one, error.after(partition.tries, _since(partition, now_ms))))
@@ -101,7 +105,7 @@ class Homes:
 
     def _ended(self, looking: Pending[Any]) -> None:
         self._looking = None
-        self._looked(looking)
+        self._notify(looking)
         if self._homeless:
             self._schedule(min(due_ms for due_ms, _ in self._homeless.values()))
 

@@ -20,6 +20,7 @@ class PartitionFetch:
 
     __slots__ = (
         "asker",
+        "failed_ms",
         "failing_since_ms",
         "high_watermark",
         "is_paused",
@@ -50,13 +51,14 @@ class PartitionFetch:
         self.replica = NO_LEADER  # the broker nearby that its leader sent us to
         self.replica_until_ms = 0.0
         self.failing_since_ms: float | None = None
+        self.failed_ms = 0.0  # the last time
         self.told_ms = 0.0  # when it was last told that it fails
         self.tries = 0
 
     def moved_to(self, offset: int) -> PartitionFetch:
-        """Another one, of the same partition, from another offset on."""
+        """Another one, of the same partition, from another offset on. After a failure it may be of another topic."""
         moved = PartitionFetch(self.one, offset)
-        moved.topic_id = self.topic_id
+        moved.topic_id = ZERO_UUID if self.is_stopped else self.topic_id
         moved.is_paused = self.is_paused
         return moved
 
@@ -85,6 +87,14 @@ class PartitionFetch:
 
     def leave_replica(self) -> None:
         self.replica = NO_LEADER
+
+    # ---- how it goes
+
+    def went_wrong(self, now_ms: float) -> None:
+        if self.failing_since_ms is None:
+            self.failing_since_ms = self.told_ms = now_ms
+        self.failed_ms = now_ms
+        self.tries += 1
 
     def went_well(self) -> None:
         self.failing_since_ms = None

@@ -1,0 +1,139 @@
+"""Asks each broker for the partitions that it leads, as far as there is room for what comes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from lowwater.client.cluster import Cluster
+from lowwater.client.errors import ClientError
+from lowwater.client.fetching.asker import Asker
+from lowwater.client.fetching.budget import Budget
+from lowwater.client.fetching.partition import PartitionFetch
+from lowwater.client.fetching.session import Change, FetchSession
+from lowwater.client.flow import Flow
+from lowwater.client.offsets import ISOLATION
+from lowwater.client.session import Leased
+from lowwater.pending import Pending
+from lowwater.wire.messages import FetchRequest
+
+_CLOSE_TIMEOUT_MS = 1_000
+_UNTAKEN_MAX = 1
+"""Answers of one stream that may wait to be taken while the next is on its way."""
+
+
+class Asking:
+    """All streams of requests. What came is given to `answered`, or, when nothing can come, to `lost`."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        budget: Budget,
+        isolation: str,
+        *,
+        answered: Callable[[Asker, Leased], None],
+        lost: Callable[[Asker, ClientError], None],
+        ended: Callable[[Pending[Any]], None],
+    ) -> None:
+        config = cluster.network.config
+        self._cluster = cluster
+        self._network = cluster.network
+        self._budget = budget
+        self._isolation_level = ISOLATION[isolation]
+        self._rack = config.str("client.rack")
+        self._bytes_min = config.int("fetch.min.bytes")
+        self._wait_ms = config.int("fetch.wait.max.ms")
+        self._timeout_ms = config.int("request.timeout.ms")
+        self._partition_bytes_max = config.int("max.partition.fetch.bytes")
+        self._answered = answered
+        self._lost = lost
+        self._ended = ended
+        self._askers: dict[tuple[int, bool], Asker] = {}
+        self._flows: set[Pending[Any]] = set()
+        self._is_closed = False
+
+    def place(self, partition: PartitionFetch, node: int, *, is_waiting: bool) -> None:
+        """From now on ask for it there, and nowhere else."""
+        asker = self._askers.get((node, is_waiting))
+        if asker is None:
+            session = FetchSession(self._cluster.epoch, self._partition_bytes_max)
+            asker = self._askers[node, is_waiting] = Asker(node, session, is_waiting=is_waiting)
+        if partition.asker is not None and partition.asker is not asker:
+            partition.asker.session.drop(partition.one)
+        partition.asker = asker
+        asker.session.want(partition)
+
+    def pursue(self, *, is_dry: bool) -> None:
+        """Ask wherever there is something to ask for, and room. `is_dry`: there is nothing to take meanwhile."""
+        if self._is_closed:
+            return
+        busy = [asker for asker in self._askers.values() if asker.session.wanted]
+        for asker in busy:
+            if asker.is_asking or asker.untaken > _UNTAKEN_MAX:
+                continue
+            room = self._budget.room(len(busy), is_urgent=is_dry and not asker.is_waiting)
+            if room:
+                self._begin(asker, room)
+
+    def _begin(self, asker: Asker, bytes_max: int) -> None:
+        asker.is_asking = True
+        flow = Flow(self._fetch(asker, bytes_max))
+        self._flows.add(flow)
+        flow.on_done(self._done)
+
+    def _done(self, flow: Pending[Any]) -> None:
+        self._flows.discard(flow)
+        self._ended(flow)
+
+    async def _fetch(self, asker: Asker, bytes_max: int) -> None:
+        wait_ms = self._wait_ms if asker.is_waiting else 0
+        self._budget.reserve(bytes_max)
+        try:
+            leased = await self._network.ask(
+                asker.node,
+                lambda _: self._request(asker.session.next_change(), bytes_max, wait_ms),
+                api=FetchRequest,
+                versions=asker.versions,
+                timeout_ms=self._timeout_ms + wait_ms,
+                lane=asker.lane,
+            )
+        except ClientError as error:
+            self._lost(asker, error)
+        else:
+            self._answered(asker, leased)
+        finally:
+            asker.is_asking = False
+            self._budget.arrived(bytes_max)
+
+    def _request(self, change: Change, bytes_max: int, wait_ms: int) -> FetchRequest:
+        return FetchRequest(
+            max_wait_ms=wait_ms,
+            min_bytes=self._bytes_min,
+            max_bytes=bytes_max,
+            isolation_level=self._isolation_level,
+            session_id=change.session_id,
+            session_epoch=change.epoch,
+            topics=change.topics,
+            forgotten_topics_data=change.forgotten,
+            rack_id=self._rack,
+        )
+
+    # ---- the end
+
+    def close(self) -> None:
+        self._is_closed = True
+        for flow in list(self._flows):
+            flow.abandon()
+
+    async def end_sessions(self) -> None:
+        """Tell the brokers that they need not remember anything any more."""
+        ends = [self._end(asker) for asker in self._askers.values() if asker.session.id]
+        for end in ends:
+            try:
+                await end
+            except ClientError:
+                continue  # then it goes when the broker needs the room
+
+    def _end(self, asker: Asker) -> Pending[Any]:
+        request = self._request(asker.session.last_change(), 0, 0)
+        return self._network.ask(asker.node, request, timeout_ms=_CLOSE_TIMEOUT_MS).map(lambda leased: leased.release())
