@@ -172,6 +172,47 @@ class CommitError(ClientError):
         self.retriable = all(error.retriable for error in errors.values())
 
 
+class BadRowsError(ClientError, ValueError):
+    """What was handed in cannot be written as records."""
+
+
+class RecordTooLargeError(ClientError):
+    """A single record is larger than is sent, or than its topic takes."""
+
+
+class DeliveryTimeoutError(RequestTimeoutError):
+    """Rows were not written, or nobody knows whether they were, within delivery.timeout.ms."""
+
+    retriable = False
+
+
+class DeliveryError(ClientError):
+    """Some rows of a call were not written; `first` says why the first of them was not."""
+
+    def __init__(self, failed: int, rows: int, row: int, first: ClientError) -> None:
+        super().__init__(
+            f"{failed} of {rows} rows were not written, row {row} because: {first.what}",
+            topic=first.topic,
+            partition=first.partition,
+            advice=first.advice,
+        )
+        self.first = first
+        self.failed = failed
+        self.after(first.tries, first.elapsed_ms)
+
+
+class TransactionError(ClientError):
+    """The call does not fit the state of the producer's transaction."""
+
+
+class AbortableError(TransactionError):
+    """Something in the transaction failed: it can only be aborted. Its cause says what."""
+
+
+class FencedError(BrokerError):
+    """Another producer with the same transactional id has taken over, or the transaction's time was over."""
+
+
 _CODES = {int(code): code for code in ErrorCode}
 _KINDS: dict[int, type[BrokerError]] = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: UnknownTopicError,
@@ -184,6 +225,9 @@ _KINDS: dict[int, type[BrokerError]] = {
     ErrorCode.REBALANCE_IN_PROGRESS: RebalancingError,
     ErrorCode.FENCED_INSTANCE_ID: FencedInstanceError,
     ErrorCode.UNRELEASED_INSTANCE_ID: FencedInstanceError,
+    ErrorCode.INVALID_PRODUCER_EPOCH: FencedError,
+    ErrorCode.PRODUCER_FENCED: FencedError,
+    ErrorCode.INVALID_PRODUCER_ID_MAPPING: FencedError,
     ErrorCode.INVALID_GROUP_ID: GroupError,
     ErrorCode.GROUP_ID_NOT_FOUND: GroupError,
     ErrorCode.NON_EMPTY_GROUP: GroupError,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import sys
 import threading
 from types import ModuleType
@@ -15,7 +16,7 @@ from types import ModuleType
 from lowwater.client.errors import ClientError
 
 READING = "lowwater.client.columns"
-WRITING = "lowwater.client.outgoing"
+WRITING = "lowwater.client.producing.tables"
 _EXTRA = ("numba", "numpy", "pyarrow", "llvmlite")
 
 
@@ -39,8 +40,18 @@ def load(name: str) -> ModuleType:
         package = (error.name or "").partition(".")[0]
         if package not in _EXTRA:
             raise
-        advice = "pip install 'lowwater[reader]'"
-        raise MissingExtraError(f"the package {package} is not installed", advice=advice) from error
+        raise _missing(package) from error
+
+
+def require_extra() -> None:
+    """MissingExtraError when a package is missing; it takes no time, since nothing is loaded."""
+    for package in _EXTRA:
+        if package not in sys.modules and importlib.util.find_spec(package) is None:
+            raise _missing(package)
+
+
+def _missing(package: str) -> MissingExtraError:
+    return MissingExtraError(f"the package {package} is not installed", advice="pip install 'lowwater[reader]'")
 
 
 def _load_quietly(names: list[str]) -> None:

@@ -1,0 +1,221 @@
+"""A producer without its face: takes rows as they come, finds their partitions, and hands them to the sender."""
+
+from __future__ import annotations
+
+import itertools
+from collections import deque
+from types import ModuleType
+from typing import Any
+
+from lowwater.client.cluster import Cluster
+from lowwater.client.errors import ClientError, ClosedError, UnknownTopicError
+from lowwater.client.flow import Flow
+from lowwater.client.loading import WRITING, load
+from lowwater.client.producing.calls import Call, Parcel
+from lowwater.client.producing.piles import Pile
+from lowwater.client.producing.reports import Failure, Report, Summary
+from lowwater.client.producing.rules import Rules
+from lowwater.client.producing.sender import Sender
+from lowwater.client.producing.standing import Anonymous, Idempotent
+from lowwater.errors import ErrorCode
+from lowwater.pending import Pending
+from lowwater.ports import Timer
+from lowwater.types import TopicPartition
+
+
+class Producing:
+    """Everything happens in the driver's thread. `used_bytes` is what was taken and is not settled."""
+
+    def __init__(self, cluster: Cluster, rules: Rules) -> None:
+        self.cluster = cluster
+        self.rules = rules
+        self.used_bytes = 0
+        self._driver = cluster.network.driver
+        self._loading: Pending[ModuleType] | None = None
+        self._partitioner: Any = None
+        standing = Idempotent(cluster, rules, self._identified) if rules.is_idempotent else Anonymous()
+        self.sender = Sender(cluster, rules, standing)
+        self._numbers = itertools.count()
+        self._arriving: dict[str, deque[tuple[Call, Any]]] = {}  # by topic, in order; while its partitions are asked
+        self._placing: set[str] = set()
+        self._calls: dict[Call, None] = {}  # in the order of their deadlines
+        self._room: deque[Pending[None]] = deque()
+        self._reports: dict[Report, None] = {}
+        self._summary = Summary()
+        self._expiry: Timer | None = None
+        self._is_closed = False
+
+    # ---- taking rows
+
+    async def accept(self, topic: str | None, batch: Any, report: Report) -> None:
+        """Take these rows, as soon as there is room for them. BadRowsError when they cannot be records."""
+        tables = await self._tables()
+        while self.used_bytes >= self.rules.buffer_bytes and not self._is_closed:
+            await self.room()
+        self._require_open()
+        first, now_ms = report.rows, self._driver.now_ms()
+        parts = [
+            (name, part, tables.outgoing(part, now_ms), tables.named_partitions(part), numbers)
+            for name, part, numbers in tables.by_topic(topic, batch)
+        ]
+        for name, part, rows, named, numbers in parts:
+            if rows.count:
+                self._take(Call(name, part, rows, numbers + first, part.nbytes, report, self._deadline_ms()), named)
+
+    def take_pile(self, pile: Pile) -> None:
+        """Plain records are taken at once: there was room for them when they came."""
+        self.expect(pile.report)
+        Flow(self._accept_pile(pile)).on_done(lambda done: self._pile_taken(pile, done))
+
+    async def _accept_pile(self, pile: Pile) -> None:
+        tables = await self._tables()
+        self._require_open()
+        batch = pile.record_batch(tables)
+        rows, named = tables.outgoing(batch, 0), tables.named_partitions(batch)
+        call = Call(pile.topic, batch, rows, tables.numbers(rows.count), pile.size, pile.report, self._deadline_ms())
+        self._take(call, named)
+
+    def _pile_taken(self, pile: Pile, done: Pending[None]) -> None:
+        try:
+            done.result()
+        except ClientError as error:
+            pile.report.expect(len(pile))
+            pile.report.refused(Failure(pile.topic, None, range(len(pile)), error))
+        pile.report.complete()
+
+    def expect(self, report: Report) -> None:
+        """A flush waits for it, and tells what became of it."""
+        self._reports[report] = None
+        report.settled.on_done(lambda _: self._reported(report))
+
+    def _reported(self, report: Report) -> None:
+        del self._reports[report]
+        self._summary.add(report)
+
+    async def _tables(self) -> ModuleType:
+        """One for all who wait: they go on in the order they came."""
+        if self._loading is None:
+            self._loading = self._driver.elsewhere(lambda: load(WRITING))
+        try:
+            tables = await self._loading
+        except ClientError:
+            self._loading = None
+            raise
+        if self._partitioner is None:
+            ids, rules = self._driver.ids, self.rules
+            self._partitioner = tables.Partitioner(rules.partitioner, rules.batch_bytes, ids)
+        return tables
+
+    def _deadline_ms(self) -> float:
+        return self._driver.monotonic_ms() + self.rules.delivery_ms
+
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError("the producer was closed")
+
+    def _take(self, call: Call, named: Any) -> None:
+        call.number = next(self._numbers)
+        call.on_end = self._ended
+        call.report.expect(call.left)
+        self._calls[call] = None
+        self.used_bytes += call.size
+        self._watch_deadlines()
+        self._arriving.setdefault(call.topic, deque()).append((call, named))
+        if call.topic not in self._placing:
+            self._placing.add(call.topic)
+            Flow(self._place(call.topic))
+
+    def _ended(self, call: Call) -> None:
+        """All its rows are settled."""
+        del self._calls[call]
+        self.used_bytes -= call.size
+        if self.used_bytes < self.rules.buffer_bytes:
+            waiting, self._room = self._room, deque()
+            for room in waiting:
+                room.resolve(None)
+
+    def room(self) -> Pending[None]:
+        """Settled when some of what waits has left."""
+        room: Pending[None] = Pending()
+        if self.used_bytes < self.rules.buffer_bytes or self._is_closed:
+            room.resolve(None)
+        else:
+            self._room.append(room)
+        return room
+
+    # ---- finding partitions
+
+    async def _place(self, topic: str) -> None:
+        """Calls for one topic, one after the other: their rows must not overtake each other."""
+        arriving = self._arriving[topic]
+        while arriving:
+            call, named = arriving[0]
+            left_ms = max(1.0, call.deadline_ms - self._driver.monotonic_ms())
+            try:
+                partitions = len((await self.cluster.topics([topic], left_ms))[topic].partitions)
+            except ClientError as error:
+                if arriving:
+                    arriving.popleft()
+                    call.failed(None, call.everything, error)
+            else:
+                if arriving:
+                    arriving.popleft()
+                    self._spread(call, named, partitions)
+        self._placing.discard(topic)
+
+    def _spread(self, call: Call, named: Any, partitions: int) -> None:
+        parts, wrong = self._partitioner.spread(call.rows, named, partitions)
+        for partition, chosen in parts.items():
+            self.sender.put(TopicPartition(call.topic, partition), Parcel(call, chosen))
+        if len(wrong):
+            error = UnknownTopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic=call.topic, advice=f"the topic has {partitions} partitions"
+            )
+            error.retriable = False
+            call.failed(None, wrong, error)
+
+    def _identified(self, error: ClientError | None) -> None:
+        """There is a producer id, or why there is none: then nothing that waits can be written."""
+        if error is not None:
+            self.sender.drop(error)
+        self.sender.look()
+
+    # ---- deadlines
+
+    def _watch_deadlines(self) -> None:
+        now_ms = self._driver.monotonic_ms()
+        if self._expiry is None:
+            due_ms = next((call.deadline_ms for call in self._calls if call.deadline_ms > now_ms), None)
+            if due_ms is not None:
+                self._expiry = self._driver.call_later(due_ms - now_ms, self._expire)
+
+    def _expire(self) -> None:
+        self._expiry = None
+        now_ms = self._driver.monotonic_ms()
+        for call in [call for call in self._calls if call.deadline_ms <= now_ms]:
+            self.sender.expire(call)
+        self._watch_deadlines()
+
+    # ---- the end
+
+    async def flush(self) -> Summary:
+        """Wait for all that was taken until now; what became of everything since the last flush."""
+        for report in list(self._reports):
+            await report.settled.then(lambda _: None)
+        summary, self._summary = self._summary, Summary()
+        return summary
+
+    def close(self) -> None:
+        """What waits fails; what is in flight does when its network is closed, which is its owner's."""
+        self._is_closed = True
+        if self._expiry is not None:
+            self._expiry.cancel()
+        error = ClosedError("the producer was closed before this was written")
+        for arriving in self._arriving.values():
+            while arriving:
+                call, _ = arriving.popleft()
+                call.failed(None, call.everything, error)
+        self.sender.close(error)
+        waiting, self._room = self._room, deque()
+        for room in waiting:
+            room.resolve(None)

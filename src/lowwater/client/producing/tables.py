@@ -1,0 +1,125 @@
+"""What callers hand in, as record batches whose rows can be sent."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from lowwater.client.errors import BadRowsError
+from lowwater.client.outgoing import OutgoingRows
+from lowwater.client.producing.partitioning import Partitioner
+from lowwater.client.producing.reports import NO_OFFSET
+from lowwater.wire.kernels.partitioning import UNPLACED
+
+__all__ = [
+    "Partitioner",
+    "batches_of",
+    "by_topic",
+    "named_partitions",
+    "numbers",
+    "offsets",
+    "outgoing",
+    "record_batch",
+]
+
+ROWS_MAX = 1 << 20
+"""Of one piece: enough for full batches, and the first leaves while later ones are still prepared."""
+ROWS_FEW = 8_192
+
+
+def batches_of(table: Any) -> Iterator[Any]:
+    """The record batches of a table, batch, reader, or whatever speaks Arrow's C interface."""
+    if isinstance(table, pa.RecordBatch):
+        source: Any = [table]
+    elif isinstance(table, pa.RecordBatchReader):
+        source = table
+    elif isinstance(table, pa.Table):
+        source = _batches_in(table)
+    elif hasattr(table, "__arrow_c_stream__"):
+        source = pa.RecordBatchReader.from_stream(table)
+    elif hasattr(table, "__arrow_c_array__"):
+        source = [pa.record_batch(table)]
+    else:
+        raise BadRowsError(f"{type(table).__name__} is no Arrow table, record batch or reader")
+    for batch in source:
+        for start in range(0, batch.num_rows, ROWS_MAX):
+            yield batch.slice(start, ROWS_MAX) if batch.num_rows > ROWS_MAX else batch
+
+
+def _batches_in(table: Any) -> Any:
+    """Many small chunks are put together first."""
+    batches = table.to_batches()
+    if len(batches) > 1 and table.num_rows < ROWS_FEW * len(batches):
+        return table.combine_chunks().to_batches()
+    return batches
+
+
+def by_topic(topic: str | None, batch: Any) -> list[tuple[str, Any, Any]]:
+    """(topic, its rows, which of the batch they are). Rows of a batch without a topic of its own name theirs."""
+    if topic is not None:
+        return [(topic, batch, np.arange(batch.num_rows))]
+    if "topic" not in batch.schema.names:
+        raise BadRowsError("there is no column topic, and no topic was given")
+    topics = batch.column("topic")
+    if topics.null_count:
+        row = pc.index(topics.is_null(), True).as_py()
+        raise BadRowsError(f"row {row} has no topic, and no topic was given")
+    found = []
+    for name in pc.unique(topics).to_pylist():
+        numbers = np.flatnonzero(pc.equal(topics.cast(pa.utf8()), name).to_numpy(zero_copy_only=False))
+        found.append((name, batch.take(pa.array(numbers)), numbers))
+    return found
+
+
+def outgoing(batch: Any, now_ms: int) -> OutgoingRows:
+    """BadRowsError when its columns cannot be records."""
+    try:
+        return OutgoingRows(batch, now_ms=now_ms)
+    except (ValueError, pa.ArrowException) as error:
+        raise BadRowsError(str(error)) from error
+
+
+def named_partitions(batch: Any) -> Any:
+    """What the rows say of their partition, UNPLACED where they say nothing; None without such a column."""
+    if "partition" not in batch.schema.names:
+        return None
+    column = batch.column("partition")
+    if pa.types.is_null(column.type):
+        return None
+    if not pa.types.is_integer(column.type):
+        raise BadRowsError(f"the column partition is {column.type}, not of whole numbers")
+    named = pc.fill_null(column.cast(pa.int64(), safe=False), UNPLACED).to_numpy(zero_copy_only=False)
+    return np.clip(named, UNPLACED - 1, np.iinfo(np.int32).max)
+
+
+def record_batch(
+    keys: list[Any], values: list[Any], headers: list[Any] | None, partitions: list[Any] | None, times: list[int]
+) -> Any:
+    """Plain records as columns."""
+    columns = {
+        "key": pa.array(keys, pa.binary()),
+        "value": pa.array(values, pa.binary()),
+        "timestamp": pa.array(times, pa.int64()),
+    }
+    if headers is not None:
+        columns["headers"] = pa.array(headers, pa.map_(pa.utf8(), pa.binary()))
+    if partitions is not None:
+        columns["partition"] = pa.array(partitions, pa.int32())
+    return pa.RecordBatch.from_pydict(columns)
+
+
+def numbers(rows: int) -> Any:
+    return np.arange(rows)
+
+
+def offsets(rows: int, places: Iterable[tuple[Any, int]]) -> Any:
+    """By row, from (numbers of rows, offset of the first of them); null where there is none."""
+    found = np.full(rows, NO_OFFSET, np.int64)
+    for numbers, base_offset in places:
+        if base_offset != NO_OFFSET:
+            found[numbers] = np.arange(base_offset, base_offset + len(numbers))
+    return pa.array(found, mask=found == NO_OFFSET)
