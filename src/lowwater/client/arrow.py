@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from lowwater.merge.merging import Progress
+from lowwater.types import TopicPartition
 from lowwater.wire.kernels import gathering
 
 HEADER = pa.struct([pa.field("key", pa.utf8(), nullable=False), pa.field("value", pa.binary())])
@@ -25,6 +28,58 @@ SCHEMA = pa.schema(
 ROWS_MAX = 64 * 1024
 BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
 NO_TIMESTAMP = -1
+
+
+EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+
+
+def table(batches: Iterable[Any]) -> Any:
+    return pa.Table.from_batches(batches, schema=SCHEMA)
+
+
+def batch_reader(batches: Iterable[Any]) -> Any:
+    return pa.RecordBatchReader.from_batches(SCHEMA, batches)
+
+
+def with_plain_topics(batch: Any) -> Any:
+    """Names of topics as text, not by dictionary."""
+    place = batch.schema.get_field_index("topic")
+    field = pa.field("topic", pa.utf8(), nullable=False)
+    return batch.set_column(place, field, batch.column(place).cast(pa.utf8()))
+
+
+STATES = pa.schema(
+    [
+        pa.field("topic", pa.utf8(), nullable=False),
+        pa.field("partition", pa.int32(), nullable=False),
+        pa.field("replay_start_offset", pa.int64(), nullable=False),
+        pa.field("replay_end_offset", pa.int64(), nullable=False),
+        pa.field("consumed_offset", pa.int64(), nullable=False),
+        pa.field("released_offset", pa.int64(), nullable=False),
+        pa.field("last_consumed_timestamp", pa.timestamp("ms", tz="UTC")),
+        pa.field("is_live", pa.bool_(), nullable=False),
+        pa.field("is_paused", pa.bool_(), nullable=False),
+    ]
+)
+
+
+def partition_states(partitions: Mapping[TopicPartition, tuple[Progress, int]]) -> Any:
+    """A row for each. The last offset that came, and that went, or the first where none did, as kafkars has it."""
+    rows = [
+        {
+            "topic": one.topic,
+            "partition": one.partition,
+            "replay_start_offset": each.start,
+            "replay_end_offset": each.end,
+            "consumed_offset": max(each.position - 1, each.start),
+            "released_offset": max(position - 1, each.start),
+            "last_consumed_timestamp": None if each.clock_ms < 0 else each.clock_ms,
+            "is_live": each.is_live,
+            "is_paused": each.is_paused,
+        }
+        for one, (each, position) in sorted(partitions.items())
+    ]
+    return pa.RecordBatch.from_pylist(rows, schema=STATES)
 
 
 def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any) -> Any:

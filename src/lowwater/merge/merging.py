@@ -79,6 +79,9 @@ class Merging:
     def __getitem__(self, one: TopicPartition) -> Progress:
         return self._partitions[one]
 
+    def __contains__(self, one: TopicPartition) -> bool:
+        return one in self._partitions
+
     def __iter__(self) -> Iterator[tuple[TopicPartition, Progress]]:
         return iter(self._partitions.items())
 

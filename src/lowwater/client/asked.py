@@ -1,0 +1,122 @@
+"""How one asks for a reader: every option in one place, checked before anything is connected."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, tzinfo
+from typing import Literal, TypedDict, TypeVar
+
+from lowwater.client.config import ClientConfig
+from lowwater.client.reading import BATCH_SIZE, HELD_BYTES_MAX, Options
+from lowwater.client.wanted import Start, Stop, Topic, Topics, Wanted, moment_ms, wanted
+from lowwater.errors import ConfigError
+
+T = TypeVar("T")
+
+BOOTSTRAP = "localhost:9092"
+ORDERS = ("timestamp", "partition", None)
+COMMIT_FAILURES = ("retry", "raise", "continue")
+RESETS = ("error", "earliest", "latest", None)
+
+
+class SharedOptions(TypedDict, total=False):
+    """Options of every reader, as `read` explains them."""
+
+    stop: Stop | Mapping[Topic, Stop] | None
+    group: str | None
+    join: bool
+    order: Literal["timestamp", "partition"] | None
+    held_bytes_max: int
+    on_commit_failure: Literal["retry", "raise", "continue"]
+    on_lost: Literal["error", "earliest", "latest"] | None
+    zone: str | tzinfo | None
+
+
+class ReadOptions(SharedOptions, total=False):
+    """Those of `read`, `Reader` and `AsyncReader`."""
+
+    pattern: str | None
+    bootstrap: str | Sequence[str] | None
+    start: Start | Mapping[Topic, Start] | None
+    batch_size: int
+    cutoff: datetime | int | str | None
+    config: Mapping[str, object] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    config: ClientConfig
+    wanted: Wanted
+    options: Options
+    cutoff: datetime | int | str | None = None
+    zone: str | tzinfo | None = None
+
+    def cutoff_ms(self, now_ms: int) -> int | None:
+        return None if self.cutoff is None else moment_ms(self.cutoff, now_ms, self.zone)
+
+
+def ask(
+    topics: Topics | None = None,
+    *,
+    pattern: str | None = None,
+    bootstrap: str | Sequence[str] | None = None,
+    start: Start | Mapping[Topic, Start] | None = None,
+    stop: Stop | Mapping[Topic, Stop] | None = None,
+    group: str | None = None,
+    join: bool = True,
+    order: Literal["timestamp", "partition"] | None = "timestamp",
+    batch_size: int = BATCH_SIZE,
+    cutoff: datetime | int | str | None = None,
+    held_bytes_max: int = HELD_BYTES_MAX,
+    config: Mapping[str, object] | None = None,
+    on_commit_failure: Literal["retry", "raise", "continue"] = "retry",
+    on_lost: Literal["error", "earliest", "latest"] | None = None,
+    zone: str | tzinfo | None = None,
+) -> Asked:
+    """ConfigError or PositionError says what cannot be understood, and what could stand there."""
+    settings = _settings(bootstrap, group, config)
+    asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone)
+    options = Options(
+        order=_one_of("order", order, ORDERS),
+        batch_size=_at_least_one("batch_size", batch_size),
+        held_bytes_max=_at_least_one("held_bytes_max", held_bytes_max),
+        group=settings.maybe_str("group.id"),
+        joins=join,
+        on_commit_failure=_one_of("on_commit_failure", on_commit_failure, COMMIT_FAILURES),
+        on_lost=_one_of("on_lost", on_lost, RESETS),
+    )
+    if asked.starts.needs_group and options.group is None:
+        raise ConfigError(f"the start {asked.starts} needs a group: say which, group=…")
+    found = Asked(settings, asked, options, cutoff, zone)
+    found.cutoff_ms(0)  # whether it can be read at all
+    return found
+
+
+def _settings(
+    bootstrap: str | Sequence[str] | None, group: str | None, config: Mapping[str, object] | None
+) -> ClientConfig:
+    given = dict(config or {})
+    if bootstrap is not None:
+        if "bootstrap.servers" in given or "metadata.broker.list" in given:
+            raise ConfigError("brokers are given twice: as bootstrap and in config")
+        given["bootstrap.servers"] = bootstrap if isinstance(bootstrap, str) else list(bootstrap)
+    elif "bootstrap.servers" not in given and "metadata.broker.list" not in given:
+        given["bootstrap.servers"] = BOOTSTRAP
+    if group is not None:
+        if given.get("group.id", group) != group:
+            raise ConfigError(f"two groups are given: {group} and, in config, {given['group.id']}")
+        given["group.id"] = group
+    return ClientConfig(given)
+
+
+def _one_of(name: str, value: T, choices: Sequence[object]) -> T:
+    if value not in choices:
+        raise ConfigError(f"{name} is {', '.join(map(repr, choices[:-1]))} or {choices[-1]!r}, not {value!r}")
+    return value
+
+
+def _at_least_one(name: str, value: int) -> int:
+    if value < 1:
+        raise ConfigError(f"{name} is at least 1, not {value}")
+    return value

@@ -1,0 +1,104 @@
+"""What is read of each partition: from where, and up to where. Resolved before its first record."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import NamedTuple
+
+from lowwater.client.cluster import Cluster
+from lowwater.client.coordinator import Coordinator
+from lowwater.client.offsets import CommittedOffsets, resolve
+from lowwater.client.wanted import FROM_THE_BEGINNING, WHERE_THE_GROUP_IS, StopAt, Wanted, stop_at
+from lowwater.merge.mark import END_MS
+from lowwater.positions.position import Earliest, StartPosition
+from lowwater.types import TopicPartition
+
+NO_STOP = END_MS
+
+
+class Plan(NamedTuple):
+    """`end` is where the partition ends now."""
+
+    start: int
+    end: int
+    stop: StopAt | None = None
+
+    @property
+    def stop_offset(self) -> int:
+        return NO_STOP if self.stop is None or self.stop.offset is None else self.stop.offset
+
+    @property
+    def stop_ms(self) -> int:
+        return NO_STOP if self.stop is None or self.stop.timestamp_ms is None else self.stop.timestamp_ms
+
+    @property
+    def is_empty(self) -> bool:
+        return self.start >= self.stop_offset
+
+    @property
+    def waits_for_stop(self) -> bool:
+        """Where to stop is known when the time for it has come."""
+        return self.stop is not None and self.stop.offset is None
+
+
+class Planner:
+    """`resumes`: with a group, nothing is read from before its committed offset."""
+
+    def __init__(self, cluster: Cluster, coordinator: Coordinator | None, *, resumes: bool) -> None:
+        self._cluster = cluster
+        self._coordinator = coordinator
+        self._resumes = resumes and coordinator is not None
+        self._there_before: set[TopicPartition] = set()
+
+    def begin(self, partitions: list[TopicPartition]) -> None:
+        """These are there. Whatever comes later is read from its own beginning: nothing of it was to be left out."""
+        self._there_before.update(partitions)
+
+    async def plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
+        """With one "now" for all: at most one OffsetFetch, and two ListOffsets per leader."""
+        if not partitions:
+            return {}
+        now_ms = self._cluster.network.driver.now_ms()
+        wishes = {one: self._wish(wanted, one) for one in partitions}
+        committed: Mapping[TopicPartition, int | None] = {}
+        asked: CommittedOffsets | None = None if self._coordinator is None else self._coordinator.committed
+        if self._resumes and asked is not None:
+            committed = await asked(frozenset(partitions))
+            asked = _known(committed)
+        starts, ends = await resolve(self._cluster, wishes, now_ms=now_ms, ends=True, committed=asked)
+        return {
+            one: Plan(_start(starts[one], committed.get(one), wishes[one]), ends[one], _stop(wanted, one, ends, now_ms))
+            for one in partitions
+        }
+
+    def _wish(self, wanted: Wanted, one: TopicPartition) -> StartPosition:
+        if one in self._there_before:
+            return wanted.start(one, has_group=self._resumes)
+        return WHERE_THE_GROUP_IS if self._resumes else FROM_THE_BEGINNING
+
+    async def offset(self, one: TopicPartition, position: StartPosition) -> int:
+        """Where that is now."""
+        asked = None if self._coordinator is None else self._coordinator.committed
+        now_ms = self._cluster.network.driver.now_ms()
+        return (await resolve(self._cluster, {one: position}, now_ms=now_ms, committed=asked)).starts[one]
+
+
+def _known(committed: Mapping[TopicPartition, int | None]) -> CommittedOffsets:
+    async def answer(partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
+        return {one: committed.get(one) for one in partitions}
+
+    return answer
+
+
+def _start(requested: int, committed: int | None, wish: StartPosition) -> int:
+    """Never before the committed offset. Where that is gone already, reading there says so: nothing is skipped."""
+    if committed is None:
+        return requested
+    if isinstance(wish.choices[0], Earliest):
+        return committed
+    return max(committed, requested)
+
+
+def _stop(wanted: Wanted, one: TopicPartition, ends: Mapping[TopicPartition, int], now_ms: int) -> StopAt | None:
+    choice = wanted.stop_of(one)
+    return None if choice is None else stop_at(choice, ends[one], now_ms)

@@ -1,0 +1,263 @@
+"""Between fetching and the caller: what came is held, what may go is released, whoever is too far ahead waits.
+
+Nothing here waits. `step` takes what the fetcher has and gives the next batch, if there is one.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Iterable, Mapping
+from typing import Any, NamedTuple
+
+from lowwater.client.errors import ClientError
+from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset
+from lowwater.client.fetching.fetcher import Fetcher
+from lowwater.client.loading import READING, load
+from lowwater.client.planning import Plan
+from lowwater.client.slices import Arrival, Left
+from lowwater.client.wanted import StopAt
+from lowwater.merge.mark import EVERYTHING, NOTHING, Mark
+from lowwater.merge.merging import Merging, Progress
+from lowwater.types import TopicPartition
+
+LOG = logging.getLogger("lowwater.reader")
+_HALF = 2
+
+
+class Lost(NamedTuple):
+    """Offsets [first, behind) of a partition that were gone before they could be read."""
+
+    topic: str
+    partition: int
+    first: int
+    behind: int
+
+
+class Releasing:
+    """The rows of all partitions of one reader, from their arrival to their release."""
+
+    def __init__(
+        self,
+        fetcher: Fetcher,
+        *,
+        order: Any = "timestamp",
+        batch_size: int,
+        held_bytes_max: int,
+        now_ms: int,
+        cutoff_ms: int | None = None,
+    ) -> None:
+        self._fetcher = fetcher
+        self._order = order
+        self._batch_size = batch_size
+        # Half is for those who are ahead; the other half lets those who are behind come on.
+        self._merging = Merging(
+            batch_size=batch_size, held_bytes_max=max(held_bytes_max // _HALF, 1), cutoff_ms=cutoff_ms
+        )
+        self._held = load(READING).Held(order=order, created_ms=now_ms)
+        self._plans: dict[TopicPartition, Plan] = {}
+        self._open: set[TopicPartition] = set()  # those that have not come to their stop
+        self._failures: dict[TopicPartition, ClientError] = {}
+        self._goal: dict[TopicPartition, int] | None = None
+        self.is_live = False
+        self.lost: list[Lost] = []
+        self.rows = 0
+        self.batches = 0
+
+    # -- partitions
+
+    def add(self, plans: Mapping[TopicPartition, Plan]) -> None:
+        """Their rows may come from now on. Whoever calls tells the fetcher."""
+        for one, plan in plans.items():
+            self._plans[one] = plan
+            self._merging.add(one, plan.start, min(plan.end, plan.stop_offset))
+            self._held.add(one, plan.start, plan.end, stop=plan.stop_offset, stop_ms=plan.stop_ms)
+            if not plan.is_empty:
+                self._open.add(one)
+        if self._plans:
+            self._merging.begin()
+
+    def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Rows that are held of them are dropped."""
+        gone = [one for one in partitions if one in self._merging]
+        self._fetcher.remove(one for one in gone if one in self._fetcher)
+        for one in gone:
+            self._plans.pop(one)
+            self._open.discard(one)
+            self._failures.pop(one, None)
+            self._merging.remove(one)
+            self._leave(self._held.remove(one))
+
+    def seek(self, one: TopicPartition, offset: int) -> None:
+        """Read on from there; nothing that is held of it is released any more."""
+        plan = self._plans[one]
+        self.remove([one])
+        self.add({one: plan._replace(start=offset)})
+        if one in self._open:
+            self._fetcher.add({one: offset})
+
+    def stop_at(self, one: TopicPartition, offset: int) -> None:
+        """It is read up to there, which was not known when it was added."""
+        if one not in self._merging:
+            return
+        self._plans[one] = self._plans[one]._replace(stop=StopAt(offset, self._plans[one].stop_ms))
+        self._held.stop_at(one, offset)
+        self._look_whether_done(one)
+
+    @property
+    def partitions(self) -> frozenset[TopicPartition]:
+        return frozenset(self._plans)
+
+    @property
+    def progress(self) -> dict[TopicPartition, Progress]:
+        return dict(self._merging)
+
+    # -- one step
+
+    def step(self) -> Any:
+        """The next batch, or None. Raises what is wrong with a partition once its rows before that are out."""
+        if self._merging.is_full and (batch := self._release()) is not None:
+            return batch
+        for answer in self._fetcher.take():
+            self._take(answer)
+        self._raise_failures(with_rows=False)
+        batch = self._release()
+        self._balance()
+        if batch is None:
+            self._raise_failures(with_rows=True)
+        return batch
+
+    @property
+    def is_finished(self) -> bool:
+        """Whether every partition came to its stop, and every row of it went."""
+        return not self._open and not self._merging.held_rows
+
+    # -- arriving
+
+    def _take(self, answer: Fetched) -> None:
+        expected = {one.partition: position for one, position in zip(answer.slices, answer.positions, strict=True)}
+        for arrival in self._held.take(answer.slices, let_go=answer.release):
+            self._arrived(arrival, expected[arrival.partition])
+        for event in answer.events:
+            if event.partition in self._merging:
+                self._heard(event)
+
+    def _arrived(self, arrival: Arrival, expected: int) -> None:
+        one = arrival.partition
+        self._merging.arrived(
+            one,
+            arrival.position,
+            newest_ms=arrival.newest_ms,
+            rows=arrival.rows,
+            size=arrival.size,
+            future_rows=arrival.future_rows,
+        )
+        if arrival.error is not None:
+            self._failures[one] = arrival.error
+            self._fetcher.pause([one])
+        elif not self._look_whether_done(one) and arrival.position != expected:
+            # The rest did not fit into memory once it was unpacked; it comes again.
+            self._fetcher.seek(one, arrival.position)
+
+    def _look_whether_done(self, one: TopicPartition) -> bool:
+        if self._merging[one].position < self._plans[one].stop_offset:
+            return False
+        self._done(one)
+        return True
+
+    def _done(self, one: TopicPartition) -> None:
+        self._open.discard(one)
+        self._merging.ended(one)
+        if one in self._fetcher:
+            self._fetcher.remove([one])
+
+    def _heard(self, event: Event) -> None:
+        one = event.partition
+        match event:
+            case Failed():
+                self._failures[one] = event.error
+            case Reset():
+                self._was_reset(event)
+            case AtEnd():
+                self._merging.ended(one)
+                # It had as much once: what is missing up to the stop will not come any more.
+                if self._plans[one].stop_offset <= self._plans[one].end:
+                    self._done(one)
+
+    def _was_reset(self, event: Reset) -> None:
+        one = event.partition
+        if event.lost is not None:
+            self.lost.append(Lost(*one, *event.lost))
+        bounds = f"[{event.log_start}, {event.log_end}]"
+        LOG.warning("%s: offset %d is not within %s; reading goes on at %d", one, event.offset, bounds, event.position)
+        self._held.move(one, event.position)
+        self._merging.arrived(one, event.position)
+        self._look_whether_done(one)
+
+    # -- leaving
+
+    @property
+    def _mark(self) -> Mark:
+        return EVERYTHING if self._order is None else self._merging.mark
+
+    def _release(self) -> Any:
+        mark = self._mark
+        batch = None
+        if self._merging.held_rows and mark != NOTHING:
+            batch, left, _ = self._held.release(mark, self._batch_size)
+            self._leave(left)
+        if batch is not None:
+            self.rows += batch.num_rows
+            self.batches += 1
+        self._look_whether_live()
+        return batch
+
+    def _leave(self, left: Iterable[Left]) -> None:
+        for each in left:
+            self._merging.left(*each)
+
+    def _balance(self) -> None:
+        paused, resumed = self._merging.balance()
+        self._fetcher.pause(one for one in paused if one in self._fetcher)
+        if resumed:
+            self._fetcher.resume(one for one in resumed if one in self._fetcher and one not in self._failures)
+
+    def _look_whether_live(self) -> None:
+        """Live to the caller: everything that was there when the last partition became live is released as well."""
+        if self.is_live or not self._merging.is_live:
+            return
+        if self._goal is None:
+            self._goal = {one: progress.position for one, progress in self._merging}
+        released = self._held.committable() if self._merging.held_rows else {}
+        self.is_live = all(released.get(one, goal) >= goal for one, goal in self._goal.items())
+
+    def _raise_failures(self, *, with_rows: bool) -> None:
+        for one, error in self._failures.items():
+            if with_rows or not self._merging[one].held_rows:
+                if error.retriable:
+                    del self._failures[one]
+                raise error
+
+    # -- what there is to say
+
+    def released(self) -> dict[TopicPartition, int]:
+        """By partition, the offset up to which every row was released."""
+        positions: dict[TopicPartition, int] = self._held.committable()
+        return positions
+
+    @property
+    def mark_ms(self) -> int | None:
+        """The low-water mark; None while there is none, and when everything may go."""
+        mark = self._mark
+        return None if mark in (NOTHING, EVERYTHING) else mark.timestamp_ms
+
+    @property
+    def held_rows(self) -> int:
+        return self._merging.held_rows
+
+    @property
+    def held_bytes(self) -> int:
+        return self._merging.held_bytes
+
+    @property
+    def late_rows(self) -> int:
+        return int(self._held.late_rows)
