@@ -17,7 +17,7 @@ from lowwater.types import TopicPartition
 class Arrived:
     """One answer, and whom it is about."""
 
-    __slots__ = ("asker", "fetched", "of_events", "of_slices", "size", "turn")
+    __slots__ = ("asker", "fetched", "of_events", "of_pieces", "of_slices", "size", "turn")
 
     def __init__(self, release: Callable[[], None], asker: Asker | None = None) -> None:
         self.fetched = Fetched([], [], [], release)
@@ -26,6 +26,7 @@ class Arrived:
         self.size = 0
         self.of_slices: list[PartitionFetch] = []
         self.of_events: list[PartitionFetch] = []
+        self.of_pieces: list[PartitionFetch] = []  # of which there was less than a batch
 
     def add_slice(self, partition: PartitionFetch, one: FetchedSlice, position: int) -> None:
         self.fetched.slices.append(one)

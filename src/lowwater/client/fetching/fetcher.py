@@ -219,7 +219,12 @@ class Fetcher:
                     self._take(asker, partition, data, arrived)
         if not arrived.of_slices:
             leased.release()
-            self._let_wait(asker)
+            for partition in arrived.of_pieces:
+                self._withdraw(partition)
+                self._homes.find(partition, _in_pieces(partition))
+            # A broker whose quota is used up answers nothing, whatever there is.
+            if not asker.is_waiting and not response.throttle_time_ms:
+                self._ran_dry(asker, arrived)
         if arrived.of_slices or arrived.of_events:
             self._arrivals.put(arrived)
 
@@ -230,11 +235,15 @@ class Fetcher:
         else:
             asker.session.begin_again(is_gone=code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
 
-    def _let_wait(self, asker: Asker) -> None:
-        """None of them had anything, whatever was said of their ends: the broker is to say when that changes."""
-        if not asker.is_waiting:
-            for partition in list(asker.session.wanted):
-                self._asking.place(partition, asker.node, is_waiting=True)
+    def _ran_dry(self, asker: Asker, arrived: Arrived) -> None:
+        """None of those that should have more had any: up to their ends there is nothing left, as compaction leaves
+        it. From here on the broker is to say when there is something."""
+        for partition in list(asker.session.wanted):
+            if asker.session.asked(partition.one) is not partition:
+                continue  # it was not asked for yet
+            partition.position = max(partition.position, partition.end(self._is_committed_only))
+            self._look_for_end(partition, arrived)
+            self._asking.place(partition, asker.node, is_waiting=True)
 
     def _take(self, asker: Asker, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> None:
         if data.error_code:
@@ -245,10 +254,7 @@ class Fetcher:
         partition.high_watermark = data.high_watermark
         partition.last_stable = data.last_stable_offset
         has_moved = bool(data.records) and self._take_records(partition, data, arrived)
-        is_at_end = partition.is_at_end(self._is_committed_only)
-        if is_at_end and self._tells_ends and not partition.is_told_at_end:
-            partition.is_told_at_end = True
-            arrived.add_event(partition, AtEnd(partition.one, partition.position))
+        is_at_end = self._look_for_end(partition, arrived)
         if partition.is_paused:
             return
         if partition.is_stopped:
@@ -257,6 +263,13 @@ class Fetcher:
             self._homes.find(partition)
         elif has_moved or asker.is_waiting != is_at_end:
             self._asking.place(partition, asker.node, is_waiting=is_at_end)
+
+    def _look_for_end(self, partition: PartitionFetch, arrived: Arrived) -> bool:
+        is_at_end = partition.is_at_end(self._is_committed_only)
+        if is_at_end and self._tells_ends and not partition.is_told_at_end:
+            partition.is_told_at_end = True
+            arrived.add_event(partition, AtEnd(partition.one, partition.position))
+        return is_at_end
 
     def _is_elsewhere(self, asker: Asker, partition: PartitionFetch, data: PartitionData) -> bool:
         """Whether it is better read from another replica: from one nearby, or, after some time, from the leader."""
@@ -273,7 +286,8 @@ class Fetcher:
         assert not isinstance(records, list), "what was received is in one piece"
         position, is_damaged = position_behind(records, before)
         if position == before and not is_damaged:
-            return False  # less than one batch
+            arrived.of_pieces.append(partition)
+            return False
         aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
         bounds = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
         arrived.add_slice(partition, FetchedSlice(partition.one, before, records, *bounds, aborted), position)
@@ -325,6 +339,11 @@ def _answer_bytes_max(config: ClientConfig) -> int:
     """A large record comes in an answer that is larger; there is to be some room for it."""
     accepted = config.int("receive.message.max.bytes")
     return min(config.int("fetch.max.bytes"), max(accepted // 2, accepted - 1024 * 1024))
+
+
+def _in_pieces(partition: PartitionFetch) -> ClientError:
+    what, advice = "the broker sends only a part of the next batch", "make max.partition.fetch.bytes larger"
+    return ClientError(what, topic=partition.one.topic, partition=partition.one.partition, advice=advice)
 
 
 def _nothing() -> None:

@@ -72,10 +72,13 @@ class PartitionFetch:
     def bounds(self) -> Bounds:
         return Bounds(self.log_start, self.high_watermark, self.last_stable)
 
+    def end(self, is_committed_only: bool) -> int:
+        """As of the last answer; for readers of committed records, the LSO."""
+        return self.last_stable if is_committed_only else self.high_watermark
+
     def is_at_end(self, is_committed_only: bool) -> bool:
         """Whether there was nothing more at the last answer."""
-        end = self.last_stable if is_committed_only else self.high_watermark
-        return UNKNOWN < end <= self.position
+        return UNKNOWN < self.end(is_committed_only) <= self.position
 
     # ---- where it is asked for
 
