@@ -41,6 +41,7 @@ PEERS: dict[str, Callable[[], str | None]] = {
     "kafka_python": _missing_package("kafka"),
     "aiokafka": _missing_package("aiokafka"),
     "kio": _missing_package("kio"),
+    "lowwater": _missing_package("lowwater"),
 }
 
 

@@ -14,7 +14,7 @@ from typing import Protocol
 from lowwater.client.bell import Bell
 from lowwater.client.coordinator import NOBODY, Committed, Coordinator, Identity
 from lowwater.client.driver import sleep
-from lowwater.client.errors import ClientError, NotMemberError, RebalancingError
+from lowwater.client.errors import ClientError, CommitError, NotMemberError, RebalancingError
 from lowwater.client.flow import Flow
 from lowwater.client.group_assigning import Owned, is_cooperative
 from lowwater.client.group_heartbeats import Heartbeats
@@ -124,24 +124,22 @@ class Member:
         timeout_ms: float | None = None,
         is_retried: bool = True,
     ) -> None:
-        """As the coordinator's, in this member's name. NotMemberError for partitions that are not its own any more."""
-        if not offsets:
-            return
-        if not is_retried:
-            self._require_own(offsets)
-            await self._coordinator.commit(offsets, self.identity, timeout_ms=timeout_ms, is_retried=False)
-            return
+        """As the coordinator's, in this member's name. CommitError names partitions that are not its own any more."""
+        own: dict[TopicPartition, int | Committed] = {}
 
         async def attempt(left_ms: float) -> None:
-            self._require_own(offsets)
+            nonlocal own
+            own = {one: offset for one, offset in offsets.items() if one in self.assignment}
             try:
-                await self._coordinator.commit(offsets, self.identity, timeout_ms=left_ms)
+                await self._coordinator.commit(own, self.identity, timeout_ms=left_ms, is_retried=is_retried)
             except RebalancingError as error:
                 # Shares are being handed out; whose the partitions are then is known in a moment.
-                error.retriable = True
+                error.retriable = is_retried
                 raise
 
         await self._coordinator.cluster.retry.run(attempt, timeout_ms)
+        if len(own) < len(offsets):
+            raise CommitError({one: self._not_own(one) for one in offsets if one not in own}, own)
 
     async def close(self, timeout_ms: float | None = None) -> None:
         """Give up what is owned and leave; a static member's place is kept for it until its session ends."""
@@ -301,16 +299,14 @@ class Member:
                 return
             await self._bell.heard()
 
-    def _require_own(self, offsets: Iterable[TopicPartition]) -> None:
-        for one in offsets:
-            if one not in self.assignment:
-                raise NotMemberError(
-                    ErrorCode.ILLEGAL_GENERATION,
-                    f"not this member's in group {self._coordinator.group!r}",
-                    topic=one.topic,
-                    partition=one.partition,
-                    advice="what was read of it is read again by whoever has it now",
-                )
+    def _not_own(self, one: TopicPartition) -> NotMemberError:
+        return NotMemberError(
+            ErrorCode.ILLEGAL_GENERATION,
+            f"not this member's in group {self._coordinator.group!r}",
+            topic=one.topic,
+            partition=one.partition,
+            advice="what was read of it is read again by whoever has it now",
+        )
 
     def _stop_poll_timer(self) -> None:
         timer, self._poll_timer = self._poll_timer, None

@@ -39,7 +39,8 @@ class CommitPolicy(Enum):
 
 
 class Committer:
-    """Keeps what the caller is finished with, and commits it: when asked, at intervals, and before partitions go.
+    """Keeps what the caller is finished with, and commits it: when asked, at intervals if there is one, and then also
+    before partitions go.
 
     retry: tried again until default.api.timeout.ms is over, then raised. raise: raised at the first failure.
     continue: counted, and the next commit covers the same. What fails in the background is raised by `check`.
@@ -81,10 +82,14 @@ class Committer:
         await self._in_turn(None, timeout_ms)
 
     async def give_up(self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None) -> None:
-        """Commit what is done of these and forget them. A failure is kept for `check`: they go in any case."""
+        """Forget these; before, what is done of them is committed, when commits are made at intervals.
+
+        A failure is kept for `check`: the partitions go in any case.
+        """
         going = frozenset(partitions)
         try:
-            await self._in_turn(going, timeout_ms)
+            if self._interval_ms is not None:
+                await self._in_turn(going, timeout_ms)
         except ClientError as error:
             self._keep(error)
         self.forget(going)
@@ -120,7 +125,7 @@ class Committer:
 
     def _keep(self, error: ClientError) -> None:
         """For `check`. Partitions that went to others are read there from the last commit on: no reason to stop."""
-        if self._policy is CommitPolicy.RAISE or not isinstance(error, NotMemberError | RebalancingError):
+        if self._policy is CommitPolicy.RAISE or not _is_of_membership(error):
             self._unraised = error
 
     def _stop_timer(self) -> None:
@@ -167,6 +172,12 @@ class Committer:
     def _note(self, committed: dict[TopicPartition, int | Committed]) -> None:
         """Those that were given up meanwhile are not kept."""
         self._committed.update({one: offset for one, offset in committed.items() if one in self._done})
+
+
+def _is_of_membership(error: ClientError) -> bool:
+    if isinstance(error, CommitError):
+        return all(map(_is_of_membership, error.errors.values()))
+    return isinstance(error, NotMemberError | RebalancingError)
 
 
 def _policy(name: str) -> CommitPolicy:

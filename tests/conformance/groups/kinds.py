@@ -139,7 +139,19 @@ KCAT = Kind(
     lambda: [sys.executable, "-m", "tests.conformance.groups.hosts.kcat"],
     _python_environment,
 )
-KINDS = {kind.name: kind for kind in (CONFLUENT, CONFLUENT_848, KAFKA_PYTHON, AIOKAFKA, JAVA, JAVA_848, KAFKAJS, KCAT)}
+LOWWATER = Kind(
+    "lowwater",
+    "lowwater",
+    "classic",
+    SHARED | {"sticky", "cooperative-sticky"},
+    EVERYTHING,
+    _python("lowwater"),
+    _python_environment,
+)
+KINDS = {
+    kind.name: kind
+    for kind in (LOWWATER, CONFLUENT, CONFLUENT_848, KAFKA_PYTHON, AIOKAFKA, JAVA, JAVA_848, KAFKAJS, KCAT)
+}
 
 
 def able(*needs: Can, protocol: str | None = None, assignor: str | None = None) -> list[Kind]:
