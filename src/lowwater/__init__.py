@@ -11,8 +11,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lowwater.client.admin.aio import AsyncAdmin
+    from lowwater.client.admin.blocking import Admin
+    from lowwater.client.admin.topic_changes import NewTopic
     from lowwater.client.consumer_manager import AsyncConsumerManager, ConsumerManager, SourceTopic
     from lowwater.client.errors import ClientError
+    from lowwater.client.producer import AsyncProducer, AsyncReport, BlockingReport, Failure, Placed, Producer, Summary
     from lowwater.client.reader import AsyncReader, Reader, ReaderStats, read
     from lowwater.client.releasing import Lost
     from lowwater.errors import ConfigError, LowwaterError
@@ -21,31 +25,51 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOMES = {
+    "Admin": "lowwater.client.admin.blocking",
+    "AsyncAdmin": "lowwater.client.admin.aio",
     "AsyncConsumerManager": "lowwater.client.consumer_manager",
+    "AsyncProducer": "lowwater.client.producer",
     "AsyncReader": "lowwater.client.reader",
+    "AsyncReport": "lowwater.client.producer",
+    "BlockingReport": "lowwater.client.producer",
     "ClientError": "lowwater.client.errors",
     "ConfigError": "lowwater.errors",
     "ConsumerManager": "lowwater.client.consumer_manager",
+    "Failure": "lowwater.client.producer",
     "Lost": "lowwater.client.releasing",
     "LowwaterError": "lowwater.errors",
+    "NewTopic": "lowwater.client.admin.topic_changes",
+    "Placed": "lowwater.client.producer",
+    "Producer": "lowwater.client.producer",
     "Reader": "lowwater.client.reader",
     "ReaderStats": "lowwater.client.reader",
     "SourceTopic": "lowwater.client.consumer_manager",
+    "Summary": "lowwater.client.producer",
     "TopicPartition": "lowwater.types",
     "read": "lowwater.client.reader",
 }
 
 __all__ = [
+    "Admin",
+    "AsyncAdmin",
     "AsyncConsumerManager",
+    "AsyncProducer",
     "AsyncReader",
+    "AsyncReport",
+    "BlockingReport",
     "ClientError",
     "ConfigError",
     "ConsumerManager",
+    "Failure",
     "Lost",
     "LowwaterError",
+    "NewTopic",
+    "Placed",
+    "Producer",
     "Reader",
     "ReaderStats",
     "SourceTopic",
+    "Summary",
     "TopicPartition",
     "__version__",
     "read",
@@ -56,10 +80,9 @@ def __getattr__(name: str) -> Any:
     home = _HOMES.get(name)
     if home is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    import importlib  # nothing is loaded for those who only want to know the version
+    import importlib  # not for those who only want to know the version
 
-    value = getattr(importlib.import_module(home), name)
-    globals()[name] = value
+    value = globals()[name] = getattr(importlib.import_module(home), name)
     return value
 
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from types import TracebackType
-from typing import Any, Self, Unpack
+from typing import Any, Self, Unpack, cast
 
 from lowwater.client.asked import Asked, ReadOptions, SharedOptions, ask
 from lowwater.client.loading import load
@@ -197,7 +197,7 @@ def _asked(
     batch_size: int | None,
     options: SharedOptions,
 ) -> Asked:
-    given: ReadOptions = {"cutoff": cutoff_ms, **options, "config": config}
+    given = cast(ReadOptions, {"cutoff": cutoff_ms, **options, "config": config})
     if batch_size is not None:
         given["batch_size"] = batch_size
     asked = ask({topic.name: topic.start for topic in topics}, **given)

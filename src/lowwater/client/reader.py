@@ -16,7 +16,7 @@ from lowwater.client.aio import AioDriver
 from lowwater.client.asked import Asked, ReadOptions, ask
 from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
-from lowwater.client.loading import READING, load, load_behind
+from lowwater.client.loading import READING, load, load_behind, require_extra
 from lowwater.client.network import Network
 from lowwater.client.reading import Reading
 from lowwater.client.releasing import Lost
@@ -148,6 +148,7 @@ class Reader(Face):
         return reader
 
     def _open(self, asked: Asked) -> None:
+        require_extra()
         load_behind(READING)
         joins = asked.options.group is not None and asked.options.joins
         self._driver = ThreadedDriver(asked.config) if joins else BlockingDriver(asked.config)
@@ -256,6 +257,7 @@ class AsyncReader(Face):
         return reader
 
     def _set_up(self, asked: Asked) -> None:
+        require_extra()
         load_behind(READING)
         self._asked = asked
         self._driver: AioDriver | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 from lowwater.client.bell import Bell
 from lowwater.client.cluster import Cluster
@@ -18,6 +18,8 @@ from lowwater.client.driver import sleep
 from lowwater.client.errors import ClientError
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.flow import Flow, GivenUpError
+from lowwater.client.group import Member
+from lowwater.client.group_commits import Committer
 from lowwater.client.loading import READING, load
 from lowwater.client.offsets import LATEST, list_offsets
 from lowwater.client.planning import Plan, Planner
@@ -28,12 +30,10 @@ from lowwater.pending import Pending
 from lowwater.positions.position import Latest, StartPosition
 from lowwater.types import TopicPartition
 
-if TYPE_CHECKING:
-    from lowwater.client.group import Member
-    from lowwater.client.group_commits import Committer
-
 HELD_BYTES_MAX = 128 * 1024 * 1024
 BATCH_SIZE = 65_536
+CLOSE_MS = 15_000
+"""How long the last commit may take."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,13 +106,9 @@ class Reading:
     def _join(self, coordinator: Coordinator) -> None:
         if self._wanted.partitions:
             raise ClientError("a member of a group is given its partitions", advice="name topics, or use join=False")
-        from lowwater.client.group import Member
-
         self._member = Member(coordinator, self, topics=self._wanted.names, pattern=self._wanted.pattern)
 
     def _committing(self, coordinator: Coordinator) -> Committer:
-        from lowwater.client.group_commits import Committer
-
         config = self._cluster.network.config
         commits = self._options.commits
         if commits is None:
@@ -328,13 +324,18 @@ class Reading:
         """Commit, if that is done at all, leave the group, and let go. `is_done`: with what was returned last too."""
         for flow in self._background:
             flow.cancel()
+        if self._committer is not None and is_done:
+            self._committer.done(self._returned)
         try:
             if self._committer is not None:
-                if is_done:
-                    self._committer.done(self._returned)
-                await self._committer.close()
+                await self._committer.close(CLOSE_MS)
+        finally:
+            await self._let_go()
+
+    async def _let_go(self) -> None:
+        try:
             if self._member is not None:
-                await self._member.close()
+                await self._member.close(CLOSE_MS)
         finally:
             await self._fetcher.aclose()
             self._cluster.network.close()

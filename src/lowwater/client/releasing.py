@@ -135,13 +135,16 @@ class Releasing:
 
     def _take(self, answer: Fetched) -> None:
         expected = {one.partition: position for one, position in zip(answer.slices, answer.positions, strict=True)}
+        behind = set()
         for arrival in self._held.take(answer.slices, let_go=answer.release):
-            self._arrived(arrival, expected[arrival.partition])
+            if not self._arrived(arrival, expected[arrival.partition]):
+                behind.add(arrival.partition)
         for event in answer.events:
-            if event.partition in self._merging:
+            if event.partition in self._merging and event.partition not in behind:
                 self._heard(event)
 
-    def _arrived(self, arrival: Arrival, expected: int) -> None:
+    def _arrived(self, arrival: Arrival, expected: int) -> bool:
+        """Whether it could be taken up to where the fetcher expects."""
         one = arrival.partition
         self._merging.arrived(
             one,
@@ -154,9 +157,12 @@ class Releasing:
         if arrival.error is not None:
             self._failures[one] = arrival.error
             self._fetcher.pause([one])
-        elif not self._look_whether_done(one) and arrival.position != expected:
+            return False
+        if not self._look_whether_done(one) and arrival.position != expected:
             # The rest did not fit into memory once it was unpacked; it comes again.
             self._fetcher.seek(one, arrival.position)
+            return False
+        return True
 
     def _look_whether_done(self, one: TopicPartition) -> bool:
         if self._merging[one].position < self._plans[one].stop_offset:
@@ -178,6 +184,7 @@ class Releasing:
             case Reset():
                 self._was_reset(event)
             case AtEnd():
+                self._move(one, event.offset)
                 self._merging.ended(one)
                 # It had as much once: what is missing up to the stop will not come any more.
                 if self._plans[one].stop_offset <= self._plans[one].end:
@@ -189,9 +196,13 @@ class Releasing:
             self.lost.append(Lost(*one, *event.lost))
         bounds = f"[{event.log_start}, {event.log_end}]"
         LOG.warning("%s: offset %d is not within %s; reading goes on at %d", one, event.offset, bounds, event.position)
-        self._held.move(one, event.position)
-        self._merging.arrived(one, event.position)
+        self._move(one, event.position)
         self._look_whether_done(one)
+
+    def _move(self, one: TopicPartition, offset: int) -> None:
+        position = min(offset, self._plans[one].stop_offset)
+        self._held.move(one, position)
+        self._merging.arrived(one, position)
 
     # -- leaving
 
