@@ -8,23 +8,43 @@ with Producer("localhost:9092") as producer:
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from datetime import datetime
 from typing import Any, Self, TypeAlias
 
 from lowwater.client.aio import AioDriver
+from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
+from lowwater.client.coordinator import NOBODY as NO_MEMBER
+from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.driver import Driver
+from lowwater.client.errors import ClientError
 from lowwater.client.loading import WRITING, load, load_behind, require_extra
 from lowwater.client.network import Network
 from lowwater.client.producing.core import Producing
+from lowwater.client.producing.ending import Prepared, end_prepared
 from lowwater.client.producing.piles import Field, Headers, Piles, field_bytes, header_pairs, milliseconds
 from lowwater.client.producing.reports import Failure, Placed, Report, Summary
 from lowwater.client.producing.rules import rules_of
+from lowwater.client.producing.transaction_requests import Offset
+from lowwater.client.producing.transactions import FROM
 from lowwater.client.threaded import ThreadedDriver
+from lowwater.types import TopicPartition
 
-__all__ = ["AsyncProducer", "AsyncReport", "BlockingReport", "Failure", "Placed", "Producer", "Report", "Summary"]
+__all__ = [
+    "AsyncProducer",
+    "AsyncReport",
+    "BlockingReport",
+    "Failure",
+    "Placed",
+    "Prepared",
+    "Producer",
+    "Report",
+    "Summary",
+    "end_transaction",
+]
 
 Time: TypeAlias = int | datetime | None
 """Milliseconds since the epoch, or a time with its zone; None is now."""
@@ -32,6 +52,8 @@ Time: TypeAlias = int | datetime | None
 PILE_BYTES_MIN = 64 * 1024
 # Of buffer.memory: a pile leaves when it is so large, before its time is over.
 PILE_SHARE = 8
+# How long closing tries to abort a transaction; its timeout ends it otherwise.
+LEAVE_MS = 5_000
 
 
 class BlockingReport(Report):
@@ -91,6 +113,7 @@ class _Face:
     def _add(
         self, topic: str, value: Field, key: Field, headers: Headers | None, partition: int | None, timestamp: Time
     ) -> Any:
+        self._core.require_open()
         time_ms = milliseconds(timestamp, self._now_ms())
         pairs = header_pairs(headers) if headers else None
         return self._piles.add(topic, field_bytes(value), field_bytes(key), pairs, partition, time_ms)
@@ -110,6 +133,26 @@ class _Face:
     async def _flush(self) -> Summary:
         self._piles.close_all()
         return await self._core.flush()
+
+    async def _commit(self, timeout_ms: float | None) -> None:
+        self._piles.close_all()
+        await self._core.commit_transaction(timeout_ms)
+
+    async def _abort(self, timeout_ms: float | None) -> None:
+        self._piles.close_all()
+        await self._core.abort_transaction(timeout_ms)
+
+    async def _prepare(self) -> Prepared:
+        self._piles.close_all()
+        return await self._core.prepare_transaction()
+
+    async def _leave(self) -> None:
+        """Before closing: a transaction that is open will not be committed by anybody."""
+        transactions = self._core.transactions
+        if transactions is not None and transactions.state in FROM["abort_transaction"]:
+            with contextlib.suppress(ClientError):
+                await self._abort(LEAVE_MS)
+        await self._flush()
 
     async def _close(self) -> None:
         self._core.close()
@@ -161,13 +204,55 @@ class Producer(_Face):
         """Wait until everything taken is settled; what became of it since the last flush."""
         return self._driver.run(self._flush(), timeout_ms)
 
+    def init_transactions(self, timeout_ms: float | None = None) -> None:
+        """Take the place of earlier producers of this transactional id; what they left open is aborted."""
+        self._driver.run(self._core.init_transactions(timeout_ms))
+
+    def begin_transaction(self, timeout_ms: float | None = None) -> None:
+        """The first one initialises as well."""
+        self._driver.run(self._core.begin_transaction(timeout_ms))
+
+    def commit_transaction(self, timeout_ms: float | None = None) -> None:
+        """AbortableError when something in it failed. When nobody answers in time, ask again."""
+        self._driver.run(self._commit(timeout_ms))
+
+    def abort_transaction(self, timeout_ms: float | None = None) -> None:
+        """What waits is not sent; what was written will not be seen by those who read committed records."""
+        self._driver.run(self._abort(timeout_ms))
+
+    def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        group: str,
+        by: MemberIdentity = NO_MEMBER,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """The group's offsets, each the next to read, are committed with the transaction or not at all."""
+        self._driver.run(self._core.send_offsets(offsets, group, by, timeout_ms))
+
+    def prepare_transaction(self) -> Prepared:
+        """Wait for all rows and leave the transaction open: `end_transaction` ends it, from anywhere, any time."""
+        return self._driver.run(self._prepare())
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[Self]:
+        """Committed at the end, aborted when an exception leaves it."""
+        self.begin_transaction()
+        try:
+            yield self
+            self.commit_transaction()
+        except BaseException:
+            with contextlib.suppress(ClientError):
+                self.abort_transaction()
+            raise
+
     def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, within the time, and let go; what is not written by then fails."""
+        """Flush, within the time, and let go; what is not written by then fails. An open transaction is aborted."""
         if self._is_closed:
             return
         self._is_closed = True
         try:
-            self.flush(timeout_ms)
+            self._driver.run(self._leave(), timeout_ms)
         finally:
             self._driver.run(self._close())
             self._driver.close()
@@ -220,13 +305,55 @@ class AsyncProducer(_Face):
         """Wait until everything taken is settled; what became of it since the last flush."""
         return await self._driver.run(self._flush(), timeout_ms)
 
+    async def init_transactions(self, timeout_ms: float | None = None) -> None:
+        """Take the place of earlier producers of this transactional id; what they left open is aborted."""
+        await self._driver.run(self._core.init_transactions(timeout_ms))
+
+    async def begin_transaction(self, timeout_ms: float | None = None) -> None:
+        """The first one initialises as well."""
+        await self._driver.run(self._core.begin_transaction(timeout_ms))
+
+    async def commit_transaction(self, timeout_ms: float | None = None) -> None:
+        """AbortableError when something in it failed. When nobody answers in time, ask again."""
+        await self._driver.run(self._commit(timeout_ms))
+
+    async def abort_transaction(self, timeout_ms: float | None = None) -> None:
+        """What waits is not sent; what was written will not be seen by those who read committed records."""
+        await self._driver.run(self._abort(timeout_ms))
+
+    async def send_offsets_to_transaction(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        group: str,
+        by: MemberIdentity = NO_MEMBER,
+        timeout_ms: float | None = None,
+    ) -> None:
+        """The group's offsets, each the next to read, are committed with the transaction or not at all."""
+        await self._driver.run(self._core.send_offsets(offsets, group, by, timeout_ms))
+
+    async def prepare_transaction(self) -> Prepared:
+        """Wait for all rows and leave the transaction open: `end_transaction` ends it, from anywhere, any time."""
+        return await self._driver.run(self._prepare())
+
+    @contextlib.asynccontextmanager
+    async def transaction(self) -> AsyncIterator[Self]:
+        """Committed at the end, aborted when an exception leaves it."""
+        await self.begin_transaction()
+        try:
+            yield self
+            await self.commit_transaction()
+        except BaseException:
+            with contextlib.suppress(ClientError):
+                await self.abort_transaction()
+            raise
+
     async def close(self, timeout_ms: float | None = None) -> None:
-        """Flush, within the time, and let go; what is not written by then fails."""
+        """Flush, within the time, and let go; what is not written by then fails. An open transaction is aborted."""
         if self._is_closed:
             return
         self._is_closed = True
         try:
-            await self.flush(timeout_ms)
+            await self._driver.run(self._leave(), timeout_ms)
         finally:
             await self._driver.run(self._close())
             await self._driver.close()
@@ -236,6 +363,28 @@ class AsyncProducer(_Face):
 
     async def __aexit__(self, *_: object) -> None:
         await self.close()
+
+
+def end_transaction(
+    prepared: Prepared,
+    bootstrap: str | None = None,
+    config: Mapping[str, object] | None = None,
+    *,
+    commit: bool = True,
+    timeout_ms: float | None = None,
+) -> None:
+    """Commit or abort what `prepare_transaction` left open. To ask again for the same end is no error.
+
+    FencedError: a later producer of its id, or its timeout, came first. TransactionError: it ended the other way.
+    """
+    settings = _config(bootstrap, config)
+    driver = BlockingDriver(settings)
+    network = Network(settings, driver)
+    try:
+        driver.run(end_prepared(Cluster(network), prepared, commit=commit, timeout_ms=timeout_ms))
+    finally:
+        network.close()
+        driver.close()
 
 
 def _config(bootstrap: str | None, config: Mapping[str, object] | None) -> ClientConfig:

@@ -15,7 +15,19 @@ from lowwater.wire.records import BatchHeader, fill_header
 class Call:
     """A record batch that was handed in for one topic. `numbers` says which rows of the call its rows are."""
 
-    __slots__ = ("deadline_ms", "left", "number", "numbers", "on_end", "report", "rows", "size", "source", "topic")
+    __slots__ = (
+        "deadline_ms",
+        "left",
+        "number",
+        "numbers",
+        "on_end",
+        "on_failure",
+        "report",
+        "rows",
+        "size",
+        "source",
+        "topic",
+    )
 
     def __init__(
         self, topic: str, source: Any, rows: Any, numbers: Any, size: int, report: Report, deadline_ms: float
@@ -30,6 +42,7 @@ class Call:
         self.number = 0
         self.left: int = rows.count
         self.on_end: Callable[[Call], None] | None = None
+        self.on_failure: Callable[[ClientError], None] | None = None
 
     @property
     def everything(self) -> Any:
@@ -41,9 +54,13 @@ class Call:
         self._count(len(chosen))
 
     def failed(self, partition: int | None, chosen: Any, error: ClientError) -> None:
-        if len(chosen):
-            self.report.refused(Failure(self.topic, partition, self.numbers[chosen], error, self.source, chosen))
-            self._count(len(chosen))
+        if not len(chosen):
+            return
+        # First: a transaction must know that it is broken before somebody learns that its rows are settled.
+        if self.on_failure is not None:
+            self.on_failure(error)
+        self.report.refused(Failure(self.topic, partition, self.numbers[chosen], error, self.source, chosen))
+        self._count(len(chosen))
 
     def _count(self, rows: int) -> None:
         self.left -= rows

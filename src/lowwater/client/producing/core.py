@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import itertools
 from collections import deque
+from collections.abc import Mapping
 from types import ModuleType
 from typing import Any
 
 from lowwater.client.cluster import Cluster
-from lowwater.client.errors import ClientError, ClosedError, UnknownTopicError
+from lowwater.client.coordinator import Identity as MemberIdentity
+from lowwater.client.errors import ClientError, ClosedError, TransactionError, UnknownTopicError
 from lowwater.client.flow import Flow
 from lowwater.client.loading import WRITING, load
 from lowwater.client.producing.calls import Call, Parcel
+from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.piles import Pile
 from lowwater.client.producing.reports import Failure, Report, Summary
 from lowwater.client.producing.rules import Rules
-from lowwater.client.producing.sender import Sender
+from lowwater.client.producing.sender import Sender, Standing
 from lowwater.client.producing.standing import Anonymous, Idempotent
+from lowwater.client.producing.transaction_requests import Offset
+from lowwater.client.producing.transactions import State, Transactions
 from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.ports import Timer
@@ -33,8 +38,8 @@ class Producing:
         self._driver = cluster.network.driver
         self._loading: Pending[ModuleType] | None = None
         self._partitioner: Any = None
-        standing = Idempotent(cluster, rules, self._identified) if rules.is_idempotent else Anonymous()
-        self.sender = Sender(cluster, rules, standing)
+        self.transactions = Transactions(cluster, rules, self._changed) if rules.transactional_id else None
+        self.sender = Sender(cluster, rules, self.transactions or self._standing())
         self._numbers = itertools.count()
         self._arriving: dict[str, deque[tuple[Call, Any]]] = {}  # by topic, in order; while its partitions are asked
         self._placing: set[str] = set()
@@ -45,14 +50,24 @@ class Producing:
         self._expiry: Timer | None = None
         self._is_closed = False
 
+    def _standing(self) -> Standing:
+        return Idempotent(self.cluster, self.rules, self._identified) if self.rules.is_idempotent else Anonymous()
+
     # ---- taking rows
+
+    def require_open(self) -> None:
+        """ClosedError or TransactionError when rows cannot be taken now."""
+        if self._is_closed:
+            raise ClosedError("the producer was closed")
+        if self.transactions is not None:
+            self.transactions.require("send")
 
     async def accept(self, topic: str | None, batch: Any, report: Report) -> None:
         """Take these rows, as soon as there is room for them. BadRowsError when they cannot be records."""
         tables = await self._tables()
         while self.used_bytes >= self.rules.buffer_bytes and not self._is_closed:
             await self.room()
-        self._require_open()
+        self.require_open()
         first, now_ms = report.rows, self._driver.now_ms()
         parts = [
             (name, part, tables.outgoing(part, now_ms), tables.named_partitions(part), numbers)
@@ -69,7 +84,7 @@ class Producing:
 
     async def _accept_pile(self, pile: Pile) -> None:
         tables = await self._tables()
-        self._require_open()
+        self.require_open()
         batch = pile.record_batch(tables)
         rows, named = tables.outgoing(batch, 0), tables.named_partitions(batch)
         call = Call(pile.topic, batch, rows, tables.numbers(rows.count), pile.size, pile.report, self._deadline_ms())
@@ -79,6 +94,7 @@ class Producing:
         try:
             done.result()
         except ClientError as error:
+            self._failed(error)
             pile.report.expect(len(pile))
             pile.report.refused(Failure(pile.topic, None, range(len(pile)), error))
         pile.report.complete()
@@ -109,13 +125,9 @@ class Producing:
     def _deadline_ms(self) -> float:
         return self._driver.monotonic_ms() + self.rules.delivery_ms
 
-    def _require_open(self) -> None:
-        if self._is_closed:
-            raise ClosedError("the producer was closed")
-
     def _take(self, call: Call, named: Any) -> None:
         call.number = next(self._numbers)
-        call.on_end = self._ended
+        call.on_end, call.on_failure = self._ended, self._failed
         call.report.expect(call.left)
         self._calls[call] = None
         self.used_bytes += call.size
@@ -124,6 +136,10 @@ class Producing:
         if call.topic not in self._placing:
             self._placing.add(call.topic)
             Flow(self._place(call.topic))
+
+    def _failed(self, error: ClientError) -> None:
+        if self.transactions is not None:
+            self.transactions.failed(error)
 
     def _ended(self, call: Call) -> None:
         """All its rows are settled."""
@@ -180,6 +196,54 @@ class Producing:
             self.sender.drop(error)
         self.sender.look()
 
+    def _changed(self, error: ClientError | None) -> None:
+        """More of the transaction may be sent, or nothing of it any more."""
+        if error is not None:
+            self.sender.give_up(error)
+        self.sender.look()
+
+    # ---- transactions
+
+    async def init_transactions(self, timeout_ms: float | None = None) -> None:
+        await self._transactional().init(timeout_ms)
+
+    async def send_offsets(
+        self,
+        offsets: Mapping[TopicPartition, Offset],
+        group: str,
+        by: MemberIdentity,
+        timeout_ms: float | None = None,
+    ) -> None:
+        await self._transactional().send_offsets(offsets, group, by, timeout_ms)
+
+    async def begin_transaction(self, timeout_ms: float | None = None) -> None:
+        transactions = self._transactional()
+        if transactions.state is State.UNREADY:
+            await transactions.init(timeout_ms)
+        transactions.begin()
+        self.sender.resume()
+
+    async def commit_transaction(self, timeout_ms: float | None = None) -> None:
+        """AbortableError, and nothing is committed, when a row of it was not written."""
+        await self._settled()
+        await self._transactional().commit(timeout_ms)
+
+    async def abort_transaction(self, timeout_ms: float | None = None) -> None:
+        transactions = self._transactional()
+        transactions.require("abort_transaction")
+        self.sender.give_up(TransactionError("the transaction was aborted before this was written"))
+        await self._settled()
+        await transactions.abort(timeout_ms)
+
+    async def prepare_transaction(self) -> Prepared:
+        await self._settled()
+        return self._transactional().prepare()
+
+    def _transactional(self) -> Transactions:
+        if self.transactions is None:
+            raise TransactionError("this producer has no transactional.id")
+        return self.transactions
+
     # ---- deadlines
 
     def _watch_deadlines(self) -> None:
@@ -200,10 +264,14 @@ class Producing:
 
     async def flush(self) -> Summary:
         """Wait for all that was taken until now; what became of everything since the last flush."""
-        for report in list(self._reports):
-            await report.settled.then(lambda _: None)
+        await self._settled()
         summary, self._summary = self._summary, Summary()
         return summary
+
+    async def _settled(self) -> None:
+        for report in list(self._reports):
+            # Not itself: one who gives up waiting must not take it from the others.
+            await report.settled.then(lambda _: None)
 
     def close(self) -> None:
         """What waits fails; what is in flight does when its network is closed, which is its owner's."""

@@ -47,9 +47,6 @@ class Standing(Protocol):
     def admits(self, partition: TopicPartition) -> bool:
         """Whether rows may be sent there by now; it is seen to that they may be, and `Sender.look` called then."""
 
-    def failed(self, error: ClientError) -> None:
-        """Rows were not written, for good."""
-
     @property
     def produce_versions(self) -> tuple[int, int]: ...
 
@@ -69,9 +66,12 @@ class Sender:
         self._finding: dict[str, Flow[None]] = {}
         self._timer: Timer | None = None
         self._is_due = False
-        self._is_closed = False
+        self._given_up: ClientError | None = None
 
     def put(self, partition: TopicPartition, parcel: Parcel) -> None:
+        if self._given_up is not None:
+            parcel.call.failed(partition.partition, parcel.chosen, self._given_up)
+            return
         outbox = self._outboxes.get(partition)
         if outbox is None:
             outbox = self._outboxes[partition] = Outbox(partition, self._rules)
@@ -81,7 +81,7 @@ class Sender:
 
     def look(self) -> None:
         """Something may have changed: send what can be sent, soon."""
-        if not self._is_due and not self._is_closed:
+        if not self._is_due and self._given_up is None:
             self._is_due = True
             self._driver.call_soon(self._drain)
 
@@ -95,35 +95,33 @@ class Sender:
         if not outbox.has_work:
             self._waiting.pop(outbox.partition, None)
 
-    def forget(self) -> None:
-        """Identities begin anew: nothing waits, and no outbox is needed any more."""
-        self._outboxes = {partition: outbox for partition, outbox in self._outboxes.items() if not outbox.is_idle}
+    def give_up(self, error: ClientError) -> None:
+        """What waits fails, and so does what comes, or comes back from a broker unwritten, until `resume`."""
+        self._given_up = error
+        self.drop(error)
+
+    def resume(self) -> None:
+        self._given_up = None
 
     def expire(self, call: Call) -> None:
         """Its time is over: what waits of it fails, and what is in flight has its last try."""
         for outbox in [box for box in self._waiting.values() if box.holds(call)]:
             error = overdue(self._rules, outbox.last_error)
             self._drop_from(outbox, error, call)
-            self._standing.failed(error)
 
     def close(self, error: ClientError) -> None:
         """What waits fails. What is in flight is settled by its answer, or by the end of the network."""
-        self._is_closed = True
-        self.drop(error)
+        self.give_up(error)
         for flow in list(self._finding.values()):
             flow.cancel()
         if self._timer is not None:
             self._timer.cancel()
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._waiting and not any(self._in_flight.values())
-
     # ---- sending
 
     def _drain(self) -> None:
         self._is_due = False
-        if self._is_closed or not self._waiting or self._standing.current() is None:
+        if not self._waiting or self._given_up is not None or self._standing.current() is None:
             return
         now_ms = self._driver.monotonic_ms()
         ready: dict[int, list[Outbox]] = {}
@@ -154,9 +152,10 @@ class Sender:
 
     def _take(self, node: int, outbox: Outbox) -> Batch | None:
         identity = self._standing.current()
-        assert identity is not None, "sending began without an identity"
+        if identity is None or not outbox.has_work:
+            return None  # rows taken just before cannot be sent, and took the whole transaction with them
         batch = outbox.take(node, identity)
-        del self._waiting[outbox.partition]
+        self._waiting.pop(outbox.partition, None)
         if outbox.has_work:
             self._waiting[outbox.partition] = outbox
         return batch
@@ -259,8 +258,10 @@ class Sender:
     def _settle(self, outbox: Outbox, batch: Batch, error: ClientError) -> None:
         """Again later, if that may help and there is time; else this is the end of it."""
         now_ms = self._driver.monotonic_ms()
-        if not error.retriable or batch.tries > self._rules.retries or self._is_closed:
+        if not error.retriable or batch.tries > self._rules.retries:
             self._fail(outbox, batch, error)
+        elif self._given_up is not None:
+            self._fail(outbox, batch, self._given_up)
         elif now_ms >= batch.call.deadline_ms:
             self._fail(outbox, batch, overdue(self._rules, error))
         else:
@@ -269,7 +270,6 @@ class Sender:
 
     def _fail(self, outbox: Outbox, batch: Batch, error: ClientError) -> None:
         outbox.failed(batch, error.after(batch.tries, 0))
-        self._standing.failed(error)
 
     # ---- leaders
 
@@ -307,7 +307,6 @@ class Sender:
     def _give_up(self, outboxes: Iterable[Outbox], error: ClientError) -> None:
         for outbox in outboxes:
             self._drop_from(outbox, error)
-            self._standing.failed(error)
 
 
 def overdue(rules: Rules, last: ClientError | None) -> DeliveryTimeoutError:

@@ -27,9 +27,6 @@ class Anonymous:
     def admits(self, partition: TopicPartition) -> bool:
         return True
 
-    def failed(self, error: ClientError) -> None:
-        """Of no consequence for other rows."""
-
 
 class Idempotent(Anonymous):
     """A producer id is asked for when it is first needed. `on_change` says that there is one, or why there is none."""
