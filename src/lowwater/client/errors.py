@@ -37,6 +37,10 @@ class ClientError(LowwaterError):
         self.tries, self.elapsed_ms = max(self.tries, tries), max(self.elapsed_ms, elapsed_ms)
         return self
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Copies, and those that cross processes, are as this is, whatever their constructor takes."""
+        return _as_it_was, (type(self), self.args, self.__dict__)
+
     def __str__(self) -> str:
         where = _place(self.topic, self.partition, self.offset)
         parts = [f"{where}: {self.what}" if where else self.what, self.advice]
@@ -254,6 +258,12 @@ def broker_error(
     """The error for a code that is not 0, of the class that users catch it by."""
     kind = _KINDS.get(code, BrokerError)
     return kind(code, what, topic=topic, partition=partition, offset=offset, advice=advice)
+
+
+def _as_it_was(kind: type[ClientError], args: tuple[object, ...], fields: dict[str, object]) -> ClientError:
+    error = kind.__new__(kind, *args)
+    error.__dict__.update(fields)
+    return error
 
 
 def _place(topic: str | None, partition: int | None, offset: int | None) -> str:
