@@ -249,11 +249,12 @@ class Fetcher:
         if data.error_code:
             self._trouble(asker, partition, data)
             return
-        partition.went_well()
         partition.log_start = data.log_start_offset
         partition.high_watermark = data.high_watermark
         partition.last_stable = data.last_stable_offset
         has_moved = bool(data.records) and self._take_records(partition, data, arrived)
+        if has_moved or not data.records:
+            partition.went_well()
         is_at_end = self._look_for_end(partition, arrived)
         if partition.is_paused:
             return

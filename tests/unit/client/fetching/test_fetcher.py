@@ -1,0 +1,475 @@
+"""What is asked of which broker, and what comes out: on virtual time, with brokers that are played."""
+
+from __future__ import annotations
+
+import pytest
+from tests.unit.client.fetching.played import NODES, PlayedCluster
+from tests.unit.client.fetching.probe import Probe
+
+from lowwater.client.fetching.events import AtEnd, Bounds
+from lowwater.client.network import FETCHING, WAITING
+from lowwater.client.session import Leased
+from lowwater.types import TopicPartition
+from lowwater.wire.messages import FetchRequest
+
+T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
+KILOBYTE = b"v" * 1000
+
+
+def cluster(*leaders: int, rows: int = 10, **settings: object) -> PlayedCluster:
+    """Topic t, its partitions with ten rows each unless told otherwise."""
+    played = PlayedCluster(**settings)  # type: ignore[arg-type]
+    for one in played.create("t", *leaders):
+        if rows:
+            played.append(one, rows)
+    return played
+
+
+def named(request: FetchRequest) -> list[int]:
+    """Partitions that a request tells the broker about."""
+    return [each.partition for topic in request.topics for each in topic.partitions]
+
+
+def forgotten(request: FetchRequest) -> list[int]:
+    return [number for topic in request.forgotten_topics_data for number in topic.partitions]
+
+
+def test_every_partition_is_read_from_its_start_by_the_broker_that_leads_it() -> None:
+    played = cluster(1, 2, 1)
+    played.append(T0, 5)
+    probe = Probe(played, {T0: 3, T1: 0, T2: 10})
+    probe.drain()
+    assert probe.rows == {T0: [*range(3, 15)], T1: [*range(10)], T2: []}
+    assert {line.address for line in played.driver.lines if any(one.api.name == "Fetch" for one in line.asked)} == {
+        NODES[1],
+        NODES[2],
+    }
+
+
+def test_rows_that_are_written_later_come_when_they_are_there() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.drain(5_000)
+    played.append(T0, 3)
+    probe.drain()
+    played.append(T0, 2)
+    probe.drain()
+    assert probe.rows[T0] == [*range(15)]
+
+
+def test_position_and_bounds_are_those_of_the_last_answer() -> None:
+    played = cluster(1)
+    played.logs[T0].last_stable = 7
+    probe = Probe(played, {T0: 10}, isolation="read_uncommitted")
+    assert probe.fetcher.bounds(T0) is None
+    probe.drain()
+    assert probe.fetcher.bounds(T0) == Bounds(log_start=0, high_watermark=10, last_stable=7)
+    played.append(T0, 5)
+    probe.wait()
+    assert (probe.fetcher.position(T0), probe.rows[T0]) == (15, []), "it counts what came, taken or not"
+
+
+def test_readers_of_committed_records_stop_at_the_last_stable_offset() -> None:
+    played = cluster(1, rows=0)
+    for _ in range(3):
+        played.append(T0, 5)
+    played.logs[T0].last_stable = 10
+    probe = Probe(played, {T0: 0}, tell_ends=True)
+    probe.drain()
+    assert probe.rows[T0] == [*range(10)]
+    assert probe.of(AtEnd) == [AtEnd(T0, 10)]
+    played.logs[T0].last_stable = None
+    played.grew()
+    probe.drain()
+    assert probe.rows[T0] == [*range(15)]
+
+
+# ---- sessions
+
+
+def test_a_session_is_told_only_what_is_different() -> None:
+    played = cluster(1, 1, 1)
+    probe = Probe(played, {T0: 10, T1: 10, T2: 10})
+    probe.drain(1_200)
+    waiting = played.fetches(waiting=True)
+    assert named(waiting[0]) == [0, 1, 2]
+    assert [named(each) for each in waiting[1:]] == [[], []], "nothing happened, nothing is said"
+    played.append(T1, 1)
+    probe.drain()
+    last = played.fetches(waiting=True)[-1]
+    assert (named(last), last.topics[0].partitions[0].fetch_offset) == ([1], 11)
+
+
+def test_idle_partitions_cost_nothing() -> None:
+    played = cluster(*[1] * 1_024, rows=0)
+    probe = Probe(played, dict.fromkeys(played.logs, 0))
+    probe.drain()
+    before = len(played.fetches())
+    probe.drain(5_000)
+    quiet = played.fetches()[before:]
+    assert len(quiet) == 10, "one long poll after another"
+    assert all(not each.topics and not each.forgotten_topics_data for each in quiet)
+    played.append(T2, 1)
+    probe.drain()
+    assert [named(each) for each in played.fetches()[-1:]] == [[2]]
+
+
+def test_a_broker_that_keeps_no_sessions_is_told_everything_and_everybody_has_a_turn() -> None:
+    played = cluster(1, 1, 1, rows=0, max_partition_fetch_bytes=2_000, fetch_max_bytes=2_000)
+    played.keeps_sessions = False
+    for _ in range(4):
+        for one in played.logs:
+            played.append(one, 1, KILOBYTE)
+    probe = Probe(played, dict.fromkeys(played.logs, 0))
+    probe.drain(1_200)
+    assert probe.rows == {one: [0, 1, 2, 3] for one in played.logs}
+    assert {each.session_id for each in played.fetches()} == {0}
+    assert [sorted(named(each)) for each in played.fetches(waiting=True)[-2:]] == [[0, 1, 2]] * 2
+
+
+@pytest.mark.parametrize(
+    ("version", "uses_ids", "has_sessions"), [(18, True, True), (12, False, True), (6, False, False)]
+)
+def test_older_brokers_are_asked_in_their_way(version: int, uses_ids: bool, has_sessions: bool) -> None:
+    played = cluster(1, 1, fetch_versions=(4, version))
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain(1_200)
+    played.append(T1, 2)
+    probe.drain()
+    assert probe.rows == {T0: [*range(10)], T1: [*range(12)]}
+    first, last = played.fetches()[0], played.fetches()[-1]
+    assert (first.topics[0].topic_id == played.ids["t"], first.topics[0].topic == "t") == (uses_ids, not uses_ids)
+    assert (last.session_id != 0, named(last)) == (has_sessions, [1] if has_sessions else [0, 1])
+
+
+def test_topics_without_an_id_are_asked_for_by_name() -> None:
+    played = cluster(1)
+    played.ids["t"] = bytes(16)
+    probe = Probe(played, {T0: 0})
+    probe.drain()
+    assert probe.rows[T0] == [*range(10)]
+    assert {each.version for each in played.driver.requests("Fetch")} == {12}
+
+
+def test_a_session_that_the_broker_has_dropped_is_begun_again_and_nothing_is_lost() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain()
+    played.sessions[1].clear()
+    played.append(T0, 1)
+    probe.drain(600)
+    played.append(T1, 1)
+    probe.drain(600)
+    assert probe.rows == {T0: [*range(11)], T1: [*range(11)]}
+    assert len(played.sessions[1]) == 1
+
+
+def test_a_session_of_another_epoch_is_replaced() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.drain()
+    for session in played.sessions[1].values():
+        session.epoch += 7
+    played.append(T0, 1)
+    probe.drain(600)
+    played.append(T0, 1)
+    probe.drain(600)
+    assert probe.rows[T0] == [*range(12)]
+    assert len(played.sessions[1]) == 2, "one of each kind: the old one is not left behind"
+
+
+def test_sessions_are_ended_at_the_brokers() -> None:
+    played = cluster(1, 2)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain(600)
+    assert [len(played.sessions[node]) for node in (1, 2)] == [2, 2]
+    probe.run(probe.fetcher.aclose())
+    assert [len(played.sessions[node]) for node in (1, 2)] == [0, 0]
+    before = len(played.fetches())
+    probe.wait(5_000)
+    assert len(played.fetches()) == before, "a closed fetcher asks for nothing"
+
+
+# ---- pausing, seeking, removing
+
+
+def test_a_paused_partition_is_not_asked_for_and_goes_on_where_it_was() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain()
+    probe.fetcher.pause([T0])
+    probe.drain(600)
+    assert forgotten(played.fetches(waiting=True)[-1]) == [0]
+    played.append(T0, 5)
+    probe.drain(2_000)
+    assert probe.rows[T0] == [*range(10)]
+    probe.fetcher.resume([T0])
+    probe.drain(600)
+    assert probe.rows[T0] == [*range(15)]
+
+
+def test_a_partition_that_is_resumed_does_not_wait_behind_the_long_poll_of_others() -> None:
+    played = cluster(1, 1, max_partition_fetch_bytes=1)
+    played.append(T0, 1)
+    probe = Probe(played, {T0: 0, T1: 10})
+    probe.fetcher.pause([T0])
+    probe.drain(100)
+    assert played.fetches()[-1].max_wait_ms > 0, "the other one waits at the broker"
+    probe.fetcher.resume([T0])
+    probe.drain()
+    assert probe.rows[T0] == [*range(11)], "and no time passed"
+
+
+def test_pausing_and_resuming_at_once_changes_nothing() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain()
+    for _ in range(3):
+        probe.fetcher.pause([T0])
+        probe.fetcher.resume([T0])
+    probe.drain(1_000)
+    played.append(T0, 2)
+    probe.drain()
+    assert probe.rows[T0] == [10, 11]
+    assert all(forgotten(each) in ([], [0]) for each in played.fetches())
+
+
+def test_what_was_asked_for_before_a_pause_is_given_out_once() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.fetcher.pause([T0])
+    probe.drain()
+    probe.fetcher.resume([T0])
+    probe.drain(600)
+    assert probe.rows[T0] == [*range(10)]
+
+
+def test_after_a_seek_nothing_of_before_is_given_out() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.wait()  # both have come, and were not taken
+    probe.fetcher.seek(T0, 8)
+    probe.drain(600)
+    assert probe.rows == {T0: [8, 9], T1: [*range(10)]}
+    probe.fetcher.seek(T0, 9)  # while the long poll is on its way
+    probe.drain()
+    assert probe.rows[T0] == [8, 9, 9]
+
+
+def test_a_seek_while_the_answer_is_on_its_way_counts() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.fetcher.seek(T0, 4)
+    probe.fetcher.seek(T0, 6)
+    probe.drain(600)
+    assert probe.rows[T0] == [6, 7, 8, 9]
+
+
+def test_a_removed_partition_is_forgotten_and_may_come_back() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.wait()
+    probe.fetcher.remove([T0])
+    assert T0 not in probe.fetcher
+    assert len(probe.fetcher) == 1
+    probe.drain(600)
+    assert probe.rows == {T0: [], T1: [*range(10)]}
+    assert forgotten(played.fetches(waiting=True)[-1]) == [0]
+    probe.fetcher.add({T0: 5})
+    probe.drain(600)
+    assert probe.rows[T0] == [*range(5, 10)]
+
+
+def test_an_answer_of_which_nothing_is_wanted_any_more_is_let_go() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    released: list[Leased] = []
+    release, Leased.release = Leased.release, lambda self: (released.append(self), release(self))[1]  # type: ignore
+    try:
+        probe.wait()
+        probe.fetcher.remove([T0])
+        assert probe.take() == []
+    finally:
+        Leased.release = release  # type: ignore[method-assign]
+    assert len(released) == 1
+
+
+# ---- ends, gaps and bad bytes
+
+
+def test_an_end_is_told_once_each_time_it_is_reached() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 10}, tell_ends=True)
+    probe.drain(5_000)
+    assert sorted(probe.of(AtEnd)) == [AtEnd(T0, 10), AtEnd(T1, 10)]
+    played.append(T0, 1)
+    probe.drain(5_000)
+    assert probe.of(AtEnd)[2:] == [AtEnd(T0, 11)]
+
+
+def test_ends_are_told_only_when_wished() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.drain(1_000)
+    assert probe.events == []
+    wished = cluster(1, enable_partition_eof=True)
+    probe = Probe(wished, {T0: 0})
+    probe.drain(1_000)
+    assert probe.events == [AtEnd(T0, 10)]
+
+
+def test_a_tail_that_compaction_has_emptied_is_read_to_its_end() -> None:
+    played = cluster(1, 1)
+    played.logs[T0].end = 25  # of what was there nothing is left
+    probe = Probe(played, {T0: 0, T1: 0}, tell_ends=True)
+    probe.drain(2_000)
+    assert probe.rows == {T0: [*range(10)], T1: [*range(10)]}
+    assert sorted(probe.of(AtEnd)) == [AtEnd(T0, 25), AtEnd(T1, 10)]
+    assert probe.fetcher.position(T0) == 25
+    played.append(T0, 2)
+    probe.drain()
+    assert probe.rows[T0] == [*range(10), 25, 26]
+
+
+def test_a_broker_whose_quota_is_used_up_does_not_look_empty() -> None:
+    played = cluster(1)
+    played.throttle_ms = 300
+    probe = Probe(played, {T0: 0}, tell_ends=True)
+    probe.drain(200)
+    assert probe.events == []
+    played.throttle_ms = 0
+    probe.drain(400)
+    assert probe.rows[T0] == [*range(10)]
+
+
+def test_a_record_larger_than_every_bound_still_comes() -> None:
+    played = cluster(1, 1, max_partition_fetch_bytes=500, fetch_max_bytes=800, rows=0)
+    for one in (T0, T1, T0):
+        played.append(one, 1, KILOBYTE * 20)
+        played.append(one, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain(2_000)
+    assert probe.rows == {T0: [0, 1, 2, 3], T1: [0, 1]}
+
+
+def test_a_batch_that_is_cut_off_comes_whole_the_next_time() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=2_500)
+    for _ in range(5):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0})
+    probe.drain(600)
+    assert probe.rows[T0] == [*range(5)]
+
+
+def test_bytes_that_are_no_batch_are_given_out_once_and_wait_for_a_seek() -> None:
+    played = cluster(1)
+    played.append(T0, 5)
+    bad = played.logs[T0].batches[1]
+    bad.data = bad.data[:16] + b"\x00" + bad.data[17:]
+    played.append(T0, 5)
+    fetcher = Probe(played, {T0: 0}).fetcher
+    played.time.advance(2_000)
+    [answer] = fetcher.take()
+    assert (answer.slices[0].fetch_offset, answer.positions) == (0, [10])
+    played.time.advance(5_000)
+    assert fetcher.take() == []
+    fetcher.seek(T0, 15)
+    played.time.advance(600)
+    [answer] = fetcher.take()
+    assert answer.positions == [20]
+
+
+# ---- how far ahead
+
+
+def test_the_next_answer_is_asked_for_before_the_last_one_is_taken_and_no_further() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(10):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0})
+    probe.wait(10_000)
+    assert len(played.fetches()) == 2, "one to take, and one more"
+    assert len(probe.take()) == 2
+    probe.wait(10_000)
+    assert len(played.fetches()) == 4
+    probe.drain()
+    assert probe.rows[T0] == [*range(10)]
+
+
+def test_no_more_is_held_and_on_its_way_than_is_allowed() -> None:
+    played = cluster(1, 2, 3, rows=0, max_partition_fetch_bytes=4_000)
+    for one in played.logs:
+        for _ in range(50):
+            played.append(one, 1, KILOBYTE)
+    held = 0
+    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=64_000, held_bytes=lambda: held)
+    largest = 0
+    while any(len(rows) < 50 for rows in probe.rows.values()):
+        for _ in range(3):
+            probe.wait()
+            held += sum(len(one.records) for each in probe.take() for one in each.slices)
+        largest = max(largest, held)
+        held = 0
+    assert 40_000 < largest <= 64_000
+    assert probe.rows == {one: [*range(50)] for one in played.logs}
+
+
+def test_where_everything_is_full_those_who_have_to_come_still_come_little_by_little() -> None:
+    played = cluster(1, rows=0)
+    for _ in range(8):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0}, bytes_max=32_000, held_bytes=lambda: 1 << 40)
+    probe.drain()
+    assert probe.rows[T0] == [*range(8)]
+    assert {each.max_bytes for each in played.fetches()} == {2_000}
+
+
+def test_connections_of_both_kinds_are_used_only_when_needed() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain(5_000)
+    network = played.cluster.network
+    assert network.is_ready(1, FETCHING)
+    assert network.is_ready(1, WAITING)
+    assert [each.max_wait_ms for each in played.fetches()] == [0, *[500] * 11]
+
+
+# ---- waiting
+
+
+def test_whoever_waits_is_woken_when_something_came() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain()
+    waiter = probe.fetcher.fetched()
+    assert not waiter.done
+    probe.wait(3_000)
+    assert not waiter.done, "an answer without anything wakes nobody"
+    played.append(T0, 1)
+    probe.wait()
+    assert waiter.done
+    assert probe.fetcher.fetched().done, "until it is taken"
+    probe.take()
+    assert not probe.fetcher.fetched().done
+
+
+def test_a_waiter_that_gives_up_leaves_nothing_behind() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain()
+    first = probe.fetcher.fetched()
+    first.abandon()
+    second = probe.fetcher.fetched()
+    assert second is not first
+    assert not second.done
+
+
+def test_a_fault_in_the_fetcher_itself_is_raised_where_rows_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    monkeypatch.setattr("lowwater.client.fetching.fetcher.position_behind", None)
+    waiter = probe.fetcher.fetched()
+    probe.wait()
+    assert waiter.done
+    with pytest.raises(TypeError):
+        probe.take()
