@@ -1,0 +1,1 @@
+"""`lowwater cat`: kcat's command line over this client."""

@@ -1,0 +1,174 @@
+"""-L: brokers, topics and partitions. -Q: offsets by time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from lowwater.cli.cat.asked import Question
+from lowwater.cli.cat.envelope import Json, compact
+from lowwater.cli.cat.talk import CatError
+from lowwater.cli.connecting import Connected
+from lowwater.client.config import Address
+from lowwater.errors import ErrorCode
+from lowwater.types import TopicPartition
+from lowwater.wire.messages import MetadataRequest
+from lowwater.wire.messages.metadata import MetadataRequestTopic
+
+if TYPE_CHECKING:
+    from lowwater.client.cluster import Cluster
+
+NO_OFFSET = -1
+# librdkafka's words, which kcat's users look for.
+_WORDS = {
+    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Unknown topic or partition",
+    ErrorCode.LEADER_NOT_AVAILABLE: "Leader not available",
+    ErrorCode.REPLICA_NOT_AVAILABLE: "Replica not available",
+    ErrorCode.INVALID_TOPIC_EXCEPTION: "Invalid topic",
+    ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed",
+}
+_UNKNOWN = "Broker: Unknown topic or partition"
+
+
+# -- -L
+
+
+def list_metadata(connected: Connected, topics: Sequence[str], *, as_json: bool) -> bytes:
+    """Nothing is created by asking for it."""
+    asked = [MetadataRequestTopic(name=topic) for topic in topics] or None
+    request = MetadataRequest(topics=asked, allow_auto_topic_creation=False)
+    address = connected.network.best().address
+
+    async def ask() -> Any:
+        return await connected.network.ask_any(request)
+
+    response = connected.run(ask())
+    asked_for = ", ".join(topics) or None
+    if as_json:
+        return compact(_as_json(response, _origin(response, address), asked_for))
+    return "".join(f"{line}\n" for line in _as_text(response, _origin(response, address), asked_for)).encode()
+
+
+def _origin(response: Any, address: Address) -> tuple[int, str]:
+    """Who answered: the broker at that address, or the address alone where brokers call it otherwise."""
+    for broker in response.brokers:
+        if (broker.host, broker.port) == (address.host, address.port):
+            return broker.node_id, f"{address}/{broker.node_id}"
+    return -1, f"{address}/bootstrap"
+
+
+def _as_text(response: Any, origin: tuple[int, str], asked_for: str | None) -> Iterator[str]:
+    yield f"Metadata for {asked_for or 'all topics'} (from broker {origin[0]}: {origin[1]}):"
+    yield f" {len(response.brokers)} brokers:"
+    for broker in response.brokers:
+        controller = " (controller)" if broker.node_id == response.controller_id else ""
+        yield f"  broker {broker.node_id} at {broker.host}:{broker.port}{controller}"
+    yield f" {len(response.topics)} topics:"
+    for topic in response.topics:
+        problem = f" {error_words(topic.error_code)}" if topic.error_code else ""
+        again = " (try again)" if topic.error_code == ErrorCode.LEADER_NOT_AVAILABLE else ""
+        yield f'  topic "{topic.name}" with {len(topic.partitions)} partitions:{problem}{again}'
+        for one in topic.partitions:
+            problem = f", {error_words(one.error_code)}" if one.error_code else ""
+            yield (
+                f"    partition {one.partition_index}, leader {one.leader_id}, "
+                f"replicas: {_listed(one.replica_nodes)}, isrs: {_listed(one.isr_nodes)}{problem}"
+            )
+
+
+def _listed(nodes: Sequence[int]) -> str:
+    return ",".join(map(str, nodes))
+
+
+def _as_json(response: Any, origin: tuple[int, str], asked_for: str | None) -> Json:
+    return {
+        "originating_broker": {"id": origin[0], "name": origin[1]},
+        "query": {"topic": asked_for or "*"},
+        "controllerid": response.controller_id,
+        "brokers": [{"id": each.node_id, "name": f"{each.host}:{each.port}"} for each in response.brokers],
+        "topics": [_topic_json(topic) for topic in response.topics],
+    }
+
+
+def _topic_json(topic: Any) -> Json:
+    partitions: list[Json] = [
+        {"partition": one.partition_index}
+        | _error_json(one.error_code)
+        | {
+            "leader": one.leader_id,
+            "replicas": [{"id": node} for node in one.replica_nodes],
+            "isrs": [{"id": node} for node in one.isr_nodes],
+        }
+        for one in topic.partitions
+    ]
+    return {"topic": topic.name} | _error_json(topic.error_code) | {"partitions": partitions}
+
+
+def _error_json(code: int) -> dict[str, Json]:
+    return {"error": error_words(code)} if code else {}
+
+
+def error_words(code: int) -> str:
+    known = {int(each): each for each in ErrorCode}.get(code)
+    return f"Broker: {_WORDS.get(known) or known.text if known is not None else f'error {code}'}"
+
+
+# -- -Q
+
+
+def query_offsets(connected: Connected, questions: Sequence[Question], *, as_json: bool) -> tuple[bytes, bool]:
+    """The text, and whether every question has an answer. CatError when none has."""
+    ordered = sorted(questions, key=lambda question: question.partition)
+    answers = connected.run(_answers(connected.cluster, ordered))
+    if all(answer is None for answer in answers):
+        raise CatError("offsets_for_times failed: Local: Unknown partition")
+    told = list(zip(ordered, answers, strict=True))
+    text = compact(_offsets_json(told)) if as_json else "".join(map(_offset_line, told)).encode()
+    return text, None not in answers
+
+
+async def _answers(cluster: Cluster, questions: Sequence[Question]) -> list[int | None]:
+    """One offset per question, -1 where no record is that late; None for a partition that is not there."""
+    from lowwater.client.offsets import list_offsets_many, resolve
+
+    topics = await cluster.present({question.partition.topic for question in questions})
+    known = [
+        place
+        for place, question in enumerate(questions)
+        if (topic := topics.get(question.partition.topic)) and question.partition.partition in topic.partitions
+    ]
+    answers: list[int | None] = [None] * len(questions)
+    rounds: list[dict[TopicPartition, int]] = []
+    places: list[tuple[int, int]] = []
+    for place in known:
+        partition, when = questions[place]
+        if isinstance(when, int):
+            turn = next((each for each, asked in enumerate(rounds) if partition not in asked), len(rounds))
+            if turn == len(rounds):
+                rounds.append({})
+            rounds[turn][partition] = when
+            places.append((place, turn))
+        else:
+            now_ms = cluster.network.driver.now_ms()
+            answers[place] = (await resolve(cluster, {partition: when}, now_ms=now_ms)).starts[partition]
+    found = await list_offsets_many(cluster, rounds) if rounds else []
+    for place, turn in places:
+        answers[place] = found[turn][questions[place].partition].offset
+    return answers
+
+
+def _offset_line(told: tuple[Question, int | None]) -> str:
+    (partition, _), offset = told
+    problem = f": {_UNKNOWN}" if offset is None else ""
+    return f"{partition.topic} [{partition.partition}] offset {NO_OFFSET if offset is None else offset}{problem}\n"
+
+
+def _offsets_json(told: Sequence[tuple[Question, int | None]]) -> Mapping[str, Json]:
+    topics: dict[str, dict[str, Json]] = {}
+    for (partition, _), offset in told:
+        entry: dict[str, Json] = {"partition": partition.partition, "offset": NO_OFFSET if offset is None else offset}
+        if offset is None:
+            entry["error"] = _UNKNOWN
+        topic = topics.setdefault(partition.topic, {"topic": partition.topic})
+        topic[str(partition.partition)] = entry
+    return topics
