@@ -8,6 +8,7 @@ from lowwater.client.coordinator import Coordinator, Identity
 from lowwater.client.driver import sleep
 from lowwater.client.errors import ClientError, RebalancingError, broker_error
 from lowwater.client.flow import Flow
+from lowwater.client.network import COORDINATING
 from lowwater.errors import ConfigError
 from lowwater.wire.messages import HeartbeatRequest
 
@@ -49,7 +50,8 @@ class Heartbeats:
             again_ms = min(self._interval_ms, cluster.retry.wait_ms(failures)) if failures else self._interval_ms
             await sleep(cluster.network.driver, again_ms)
             try:
-                response = await self._coordinator.ask(request, timeout_ms=self._timeout_ms)
+                # Joining has that lane too, but not at the same time; a slow commit on the usual one costs no session.
+                response = await self._coordinator.ask(request, lane=COORDINATING, timeout_ms=self._timeout_ms)
             except ClientError as error:
                 self.trouble, failures = error, failures + 1
                 if error.retriable:
