@@ -23,7 +23,8 @@ from lowwater.errors import ConfigError
 if TYPE_CHECKING:  # loaded when something is asked of a broker, so that --help is quick
     from lowwater.client.blocking import BlockingDriver
     from lowwater.client.cluster import Cluster
-    from lowwater.client.config import ClientConfig
+    from lowwater.client.config import Address, ClientConfig
+    from lowwater.client.errors import ClientError
     from lowwater.client.network import Network
 
 T = TypeVar("T")
@@ -74,10 +75,13 @@ class Connection:
         return config
 
     @contextlib.contextmanager
-    def open(self, defaults: Mapping[str, str] = PATIENCE) -> Iterator[Connected]:
+    def open(
+        self, defaults: Mapping[str, str] = PATIENCE, first_contact_ms: float = FIRST_CONTACT_MS
+    ) -> Iterator[Connected]:
         """A client that has reached a broker; ClientError, after a few seconds, when none is there."""
         from lowwater.client.blocking import BlockingDriver
         from lowwater.client.cluster import Cluster
+        from lowwater.client.errors import ClientError
         from lowwater.client.network import Network
 
         config = self.config(defaults)
@@ -85,14 +89,17 @@ class Connection:
         network = Network(config, driver)
         try:
             connected = Connected(config, driver, network, Cluster(network))
-            driver.run(_reach(connected.cluster))
+            driver.run(_reach(connected.cluster, first_contact_ms))
             yield connected
+        except ClientError as error:
+            error.advice = way_out(error, config, network.nodes)
+            raise
         finally:
             network.close()
             driver.close()
 
 
-async def _reach(cluster: Cluster) -> None:
+async def _reach(cluster: Cluster, first_contact_ms: float) -> None:
     """Whoever is slow has the usual time; where nobody listens, a few tries tell."""
     from lowwater.client.errors import ConnectError
     from lowwater.wire.messages import ApiVersionsRequest
@@ -103,10 +110,34 @@ async def _reach(cluster: Cluster) -> None:
         try:
             await cluster.network.ask_any(ApiVersionsRequest(), versions=(0, 2), timeout_ms=left_ms)
         except ConnectError as error:
-            error.retriable = cluster.network.driver.monotonic_ms() - began_ms < FIRST_CONTACT_MS
+            error.retriable = cluster.network.driver.monotonic_ms() - began_ms < first_contact_ms
             raise
 
     await cluster.retry.run(attempt)
+
+
+def way_out(error: ClientError, config: ClientConfig, nodes: Mapping[int, Address]) -> str:
+    """What to do about an error, in the words of the command line; the error's own advice where there is no better."""
+    from lowwater.client.errors import ConnectError, DisconnectedError, ProtocolError, TlsError
+
+    told = next((str(each) for each in nodes.values() if error.what.startswith(str(each))), None)
+    if isinstance(error, ConnectError) and told is not None and told not in map(str, config.bootstrap):
+        return f"{told} is where a broker tells its clients to go: its advertised.listeners must suit this machine"
+    if isinstance(error, ConnectError) and "refuses" in error.what:
+        return "`lowwater broker` starts a broker; -b says where another one is"
+    if isinstance(error, TlsError) and config.maybe_str("ssl.ca.location") is None and "certificate" in error.what:
+        return "-X ssl.ca.location=FILE says whom to trust"
+    if "did not let us in" in error.what or "speaks HTTP" in error.what or "speaks SSH" in error.what:
+        return "-b has to name the port of a Kafka broker"
+    if isinstance(error, ConnectError | DisconnectedError | ProtocolError | TlsError) and "security" in error.advice:
+        return _OTHER_PROTOCOL[config.uses_tls]
+    return error.advice
+
+
+_OTHER_PROTOCOL = {
+    False: "perhaps this port wants TLS: try -X security.protocol=SSL, or SASL_SSL with a login",
+    True: "perhaps this port is without TLS: try -X security.protocol=PLAINTEXT",
+}
 
 
 def connection_of(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import io
 import os
 import sys
 
@@ -14,6 +15,9 @@ from lowwater.errors import LowwaterError
 
 COMMANDS = {
     "broker": ("lowwater.cli.broker", "Run a broker that real Kafka clients can use."),
+    "cat": ("lowwater.cli.cat.command", "Read, write and list topics, with the options of kcat."),
+    "topics": ("lowwater.cli.topics.command", "List, describe, make and delete topics, and find offsets in them."),
+    "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
 }
 
 
@@ -42,15 +46,29 @@ def lowwater() -> None:
     """Everything about offsets in a partitioned log.
 
     \b
-    Start a broker, then point any Kafka client at it:
+    Start a broker that any Kafka client can use:
       lowwater broker --data-dir ./data
-      kcat -b 127.0.0.1:9092 -t greetings -P <<< hello
-      kcat -b 127.0.0.1:9092 -t greetings -C -e
+
+    \b
+    Write and read, with the options of kcat:
+      echo hello | lowwater cat -b localhost:9092 -t greetings -P
+      lowwater cat -b localhost:9092 -t greetings -C -o -1h -e
+
+    \b
+    Look around, in this cluster or in any other:
+      lowwater topics list
+      lowwater topics offsets greetings --at -1h
+      lowwater topics list -b kafka.example:9093 -X security.protocol=SSL
+
+    Every command has a --help of its own. A failure exits with 1, a wrong command line with 2.
     """
 
 
 def main() -> None:
     """Exit codes: 0 done, 1 it failed, 2 it was asked for in a wrong way, 130 Ctrl-C."""
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # a terminal that does not know a sign shows its number
+            stream.reconfigure(errors="backslashreplace")
     try:
         # A number when a command ended itself by ctx.exit().
         code = lowwater(prog_name="lowwater", standalone_mode=False)

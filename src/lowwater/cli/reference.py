@@ -20,12 +20,19 @@ def markdown() -> str:
 
 
 def _contexts() -> Iterator[click.Context]:
-    root = click.Context(lowwater, info_name="lowwater", **lowwater.context_settings)
-    yield root
-    for name in lowwater.list_commands(root):
-        command = lowwater.get_command(root, name)
-        assert command is not None
-        yield click.Context(command, info_name=name, parent=root, **lowwater.context_settings)
+    yield from _below(click.Context(lowwater, info_name="lowwater", **lowwater.context_settings))
+
+
+def _below(context: click.Context) -> Iterator[click.Context]:
+    """A command, then those in it."""
+    yield context
+    group = context.command
+    if isinstance(group, click.Group):
+        for name in group.list_commands(context):
+            command = group.get_command(context, name)
+            assert command is not None
+            settings = {**lowwater.context_settings, **command.context_settings}
+            yield from _below(click.Context(command, info_name=name, parent=context, **settings))
 
 
 def _section(context: click.Context) -> str:

@@ -11,6 +11,7 @@ from lowwater.errors import WireError
 
 SCRATCH_BYTES = 64 * 1024
 _SIZE = Struct(">i")
+_SPOKEN = {"TLS": (b"\x15\x03", b"\x16\x03"), "HTTP": (b"HTTP",), "SSH": (b"SSH-",)}
 
 
 class Frame(NamedTuple):
@@ -53,7 +54,7 @@ class Inbox:
         while end - at >= _SIZE.size:
             (size,) = _SIZE.unpack_from(self._scratch, at)
             if not 0 <= size <= self._frame_bytes_max:
-                raise WireError(f"an answer of {size} bytes; at most {self._frame_bytes_max} are accepted")
+                raise WireError(self._oddity(size, bytes(self._scratch[at : at + _SIZE.size])))
             first, behind = at + _SIZE.size, at + _SIZE.size + size
             if behind > end:
                 if size + _SIZE.size > SCRATCH_BYTES:
@@ -65,6 +66,13 @@ class Inbox:
         rest = bytes(self._scratch[at:end]) if at < end else b""
         self._scratch[: len(rest)] = rest
         self._end = len(rest)
+
+    def _oddity(self, size: int, head: bytes) -> str:
+        """Where a length should stand, other protocols begin with their name."""
+        for spoken, heads in _SPOKEN.items():
+            if head.startswith(heads):
+                return f"it speaks {spoken}"
+        return f"an answer of {size} bytes; at most {self._frame_bytes_max} are accepted"
 
     def _begin_large(self, first: memoryview, size: int) -> None:
         self._large = self._buffers.lease(size)

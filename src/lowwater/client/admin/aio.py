@@ -27,7 +27,7 @@ from lowwater.client.aio import AioDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Committed
 from lowwater.client.network import Network
-from lowwater.positions.position import StartPosition
+from lowwater.positions.position import StartPosition, StartPositions
 from lowwater.types import TopicPartition
 
 T = TypeVar("T")
@@ -106,7 +106,7 @@ class AsyncAdmin:
 
     async def offsets_at(
         self,
-        position: str | StartPosition,
+        position: str | StartPosition | StartPositions,
         topics: Iterable[str],
         *,
         group: str | None = None,

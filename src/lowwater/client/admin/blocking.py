@@ -27,7 +27,7 @@ from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Committed
 from lowwater.client.network import Network
-from lowwater.positions.position import StartPosition
+from lowwater.positions.position import StartPosition, StartPositions
 from lowwater.types import TopicPartition
 
 T = TypeVar("T")
@@ -104,7 +104,7 @@ class Admin:
 
     def offsets_at(
         self,
-        position: str | StartPosition,
+        position: str | StartPosition | StartPositions,
         topics: Iterable[str],
         *,
         group: str | None = None,

@@ -13,9 +13,9 @@ from lowwater.client.coordinator import Coordinator
 from lowwater.client.errors import BrokerError, ClientError
 from lowwater.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Found, offsets_now, resolve
 from lowwater.errors import ConfigError, ErrorCode
-from lowwater.positions.grammar import PositionError, parse_start
+from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.positions.plan import UnresolvedError
-from lowwater.positions.position import StartPosition
+from lowwater.positions.position import StartPosition, StartPositions
 from lowwater.types import TopicPartition
 
 HIGH_WATERMARK = "read_uncommitted"
@@ -81,25 +81,39 @@ def _timestamp(found: Found | ClientError) -> int | ClientError | None:
 
 async def offsets_at(
     cluster: Cluster,
-    position: str | StartPosition,
+    position: str | StartPosition | StartPositions,
     topics: Iterable[str],
     *,
     group: str | None = None,
     zone: tzinfo | None = None,
+    now_ms: int | None = None,
 ) -> dict[TopicPartition, int]:
     """Where a start position leads in every partition of these topics, by one "now"; `stored` needs a group.
 
-    ConfigError for a position that cannot be read; ClientError where it leads nowhere.
+    ConfigError for a position that cannot be read, or says nothing of a topic; ClientError where it leads nowhere.
     """
-    try:
-        wish = parse_start(position, zone) if isinstance(position, str) else position
-    except PositionError as error:
-        raise ConfigError(str(error)) from None
+    wanted = _wanted(position, zone)
     known = await cluster.topics(topics)
-    wishes = {TopicPartition(name, each): wish for name, topic in known.items() for each in topic.partitions}
+    wishes = {}
+    for one in sorted(TopicPartition(name, each) for name, topic in known.items() for each in topic.partitions):
+        wish = wanted.of(one)
+        if wish is None:
+            raise ConfigError(f"{str(position)!r} does not say where to start in {one.topic!r}")
+        wishes[one] = wish
+    at_ms = cluster.network.driver.now_ms() if now_ms is None else now_ms
     committed = Coordinator(cluster, group).committed if group is not None else None
     try:
-        resolved = await resolve(cluster, wishes, now_ms=cluster.network.driver.now_ms(), committed=committed)
+        return (await resolve(cluster, wishes, now_ms=at_ms, committed=committed)).starts
     except UnresolvedError as error:
         raise ClientError(str(error)) from None
-    return dict(sorted(resolved.starts.items()))
+
+
+def _wanted(position: str | StartPosition | StartPositions, zone: tzinfo | None) -> StartPositions:
+    if isinstance(position, StartPositions):
+        return position
+    if isinstance(position, StartPosition):
+        return StartPositions(position)
+    try:
+        return parse_starts(position, zone)
+    except PositionError as error:
+        raise ConfigError(str(error)) from None

@@ -1,0 +1,50 @@
+"""Start positions on the command line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from lowwater.positions.position import StartPositions
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+
+def _zone(ctx: click.Context, param: click.Parameter, text: str | None) -> tzinfo | None:
+    if text is None:
+        return None
+    if text.lower() in ("utc", "z"):
+        return UTC
+    if text.lower() == "local":
+        return datetime.now().astimezone().tzinfo
+    from zoneinfo import ZoneInfo
+
+    try:
+        return ZoneInfo(text)
+    except (ValueError, OSError, LookupError):  # not a name at all, a directory of zones, no such zone
+        reason = f"{text!r} is no time zone; give UTC, local, or a name such as Europe/Berlin"
+        raise click.BadParameter(reason, ctx, param) from None
+
+
+def zone_option(command: F) -> F:
+    """Adds --zone to a command, which gets it as `zone`."""
+    return click.option(
+        "--zone",
+        callback=_zone,
+        metavar="ZONE",
+        help="Of dates and times that name none: UTC, local, Europe/Berlin.  [default: none; `today` is that of UTC]",
+    )(command)
+
+
+def parsed_starts(text: str, zone: tzinfo | None = None, option: str = "--at") -> StartPositions:
+    """click.BadParameter shows which part is wrong, and what could stand there."""
+    from lowwater.positions.grammar import PositionError, parse_starts
+
+    try:
+        return parse_starts(text, zone)
+    except PositionError as error:
+        raise click.BadParameter(str(error), param_hint=option) from None

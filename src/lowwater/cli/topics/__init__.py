@@ -1,0 +1,1 @@
+"""`lowwater topics`: what one does with topics every day."""
