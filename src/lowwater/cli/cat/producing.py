@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from lowwater.cli.cat.asked import Sending
@@ -32,11 +32,34 @@ def produce(
     settings = {"bootstrap.servers": BOOTSTRAP, **defaults, **connection.settings}
     with Producer(config=settings) as producer:
         feed = Feed(producer, topic, sending, talk)
+
+        def take() -> bool:
+            return feed.files(files) if files and not sending.by_line else feed.lines(handle, size_max)
+
+        if connected.config.maybe_str("transactional.id") is not None:
+            return _in_transaction(producer, take, talk)
         try:
-            is_whole = feed.files(files) if files and not sending.by_line else feed.lines(handle, size_max)
+            is_whole = take()
         except KeyboardInterrupt:
             is_whole = True  # what was read goes out
         return feed.flush() and is_whole
+
+
+def _in_transaction(producer: Producer, take: Callable[[], bool], talk: Talk) -> bool:
+    """All of the input or nothing: with Ctrl-C, and whatever else goes wrong, nothing."""
+    talk.say("Using transactional producer")
+    producer.begin_transaction()
+    try:
+        is_whole = take()
+        talk.say("Committing transaction")
+        producer.commit_transaction()
+    except BaseException as error:
+        if isinstance(error, KeyboardInterrupt):
+            talk.say("Aborting transaction due to termination signal", level=0)
+        producer.abort_transaction()
+        raise
+    talk.say("Transaction successfully committed")
+    return is_whole
 
 
 def _opened(path: str) -> int:
