@@ -36,6 +36,7 @@ class Outbox:
         self._node = -1
         self._next_sequence = 0
         self._begins_anew = False
+        self._is_known = True  # whether the broker has something of this identity
 
     # ---- what waits
 
@@ -60,8 +61,10 @@ class Outbox:
             return False
         if not self._in_flight:
             return True
-        # One broker at a time, or a batch at the new leader could come before one that the old one still has.
-        return not self._again and self._node == node and len(self._in_flight) < self._rules.in_flight_max
+        # One broker at a time, or a batch at the new leader could come before one that the old one still has. And the
+        # first of an identity goes alone: a broker that knows nothing of it takes any sequence for its first.
+        at_most = self._rules.in_flight_max if self._is_known else 1
+        return not self._again and self._node == node and len(self._in_flight) < at_most
 
     # ---- sending
 
@@ -80,6 +83,7 @@ class Outbox:
     def _adopt(self, identity: Identity) -> None:
         """Begin the sequences of another identity with what was not written under the one before."""
         self.identity, self._next_sequence, self._begins_anew = identity, 0, False
+        self._is_known = identity is NOBODY
         for batch in self._again:
             batch.stamp(identity, self._sequence_for(len(batch.chosen)))
 
@@ -135,6 +139,7 @@ class Outbox:
     def written(self, batch: Batch, base_offset: int) -> None:
         self._in_flight.remove(batch)
         self.failures = 0
+        self._is_known = True
         batch.call.written(self.partition, batch.chosen, base_offset)
 
     def failed(self, batch: Batch, error: ClientError) -> None:
