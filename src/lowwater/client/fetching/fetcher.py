@@ -261,6 +261,7 @@ class Fetcher:
         if partition.is_stopped:
             self._withdraw(partition)
         elif self._has_rack and self._is_elsewhere(asker, partition, data):
+            self._withdraw(partition)
             self._homes.find(partition)
         elif has_moved or asker.is_waiting != is_at_end:
             self._asking.place(partition, asker.node, is_waiting=is_at_end)

@@ -264,13 +264,14 @@ class PlayedCluster:
     ) -> tuple[FetchResponse, bool]:
         """The answer, and whether it has to go at once."""
         topics: dict[str | bytes, FetchableTopicResponse] = {}
-        size, has_errors = 0, False
+        size, has_urgent = 0, False
         for key, wanted in list(session.partitions.items()):
             data = self._partition(key, wanted, request, size, node, uses_ids)
             size += len(data.records or b"")
-            has_errors = has_errors or data.error_code != 0 or data.preferred_read_replica >= 0
+            is_urgent = data.error_code != 0 or data.preferred_read_replica >= 0
+            has_urgent = has_urgent or is_urgent
             bounds = (data.high_watermark, data.log_start_offset)
-            if not (is_full or data.records or data.error_code or bounds != wanted.told):
+            if not (is_full or data.records or is_urgent or bounds != wanted.told):
                 continue
             wanted.told = None if data.error_code else bounds
             if data.records:
@@ -279,7 +280,7 @@ class PlayedCluster:
             topic = topics.setdefault(key[0], FetchableTopicResponse(**named, partitions=[]))
             topic.partitions.append(data)
         response = FetchResponse(session_id=self._id_of(session, node), responses=list(topics.values()))
-        return response, has_errors or size >= request.min_bytes or not session.partitions
+        return response, has_urgent or size >= request.min_bytes or not session.partitions
 
     def _partition(
         self, key: tuple[str | bytes, int], wanted: Wanted, request: FetchRequest, size: int, node: int, uses_ids: bool
