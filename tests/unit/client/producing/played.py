@@ -116,8 +116,10 @@ class Played:
     def send_batch(self, batch: Any, topic: str | None = TOPIC) -> Report:
         report = Report()
         self.core.expect(report)
-        self.run(self.core.accept(topic, batch, report))
-        report.complete()
+        try:
+            self.run(self.core.accept(topic, batch, report))
+        finally:
+            report.complete()
         return report
 
     def settle(self, report: Report) -> Report:
