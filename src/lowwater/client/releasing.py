@@ -21,7 +21,7 @@ from lowwater.merge.merging import Merging, Progress
 from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.reader")
-_HALF = 2
+_HALF, _A_QUARTER = 2, 4
 
 
 class Lost(NamedTuple):
@@ -53,7 +53,7 @@ class Releasing:
         self._merging = Merging(
             batch_size=batch_size, held_bytes_max=max(held_bytes_max // _HALF, 1), cutoff_ms=cutoff_ms
         )
-        self._held = load(READING).Held(order=order, created_ms=now_ms)
+        self._held = load(READING).Held(order=order, created_ms=now_ms, slack_bytes=held_bytes_max // _A_QUARTER)
         self._plans: dict[TopicPartition, Plan] = {}
         self._open: set[TopicPartition] = set()  # those that have not come to their stop
         self._failures: dict[TopicPartition, ClientError] = {}
@@ -75,6 +75,7 @@ class Releasing:
                 self._open.add(one)
         if self._plans:
             self._merging.begin()
+            self._look_whether_live()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Rows that are held of them are dropped."""
