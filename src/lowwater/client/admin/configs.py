@@ -199,6 +199,9 @@ async def _ask_each(
 async def _answer(cluster: Cluster, node: int | None, request: Any, left_ms: float) -> Any:
     if node is None:
         return await ask_controller(cluster, request, left_ms)
+    known = cluster.network.nodes
+    if node not in known and node not in (known := await cluster.brokers(left_ms)):
+        return ClientError(f"there is no broker {node}", advice=f"there are {', '.join(map(str, sorted(known)))}")
     return (await ask_all(cluster, {node: request}, left_ms))[node]
 
 
