@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, tzinfo
 from enum import Enum
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
@@ -20,6 +20,7 @@ from lowwater.positions.grammar import PositionError, parse_start, parse_starts,
 from lowwater.positions.position import AtTime, StartPosition, StartPositions
 from lowwater.types import TopicPartition
 
+Order: TypeAlias = Literal["timestamp", "partition"] | None
 NO_AVRO = "Avro and schema registries are not spoken here"
 
 
@@ -47,7 +48,7 @@ class Where:
     partition: int | None = None
     exits_at_end: bool = False
     count: int | None = None
-    order: str | None = None
+    order: Order = None
 
     def start_of(self, one: TopicPartition) -> StartPosition | None:
         return None if self.starts is None else self.starts.of(one)

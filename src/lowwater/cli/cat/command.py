@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, TypeVar
 
@@ -80,9 +81,9 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
     if "dump" in options["properties"]:
         sys.stdout.buffer.write(_settings_dumped(connection, _defaults(mode, options["timeout_s"])))
         return
-    _end_by_signals()
     try:
-        _run(mode, connection, _defaults(mode, options["timeout_s"]), names, options, talk)
+        with _ended_by_signals():
+            _run(mode, connection, _defaults(mode, options["timeout_s"]), names, options, talk)
     except KeyboardInterrupt:
         sys.stdout.flush()
 
@@ -114,13 +115,18 @@ def _defaults(mode: Mode, timeout_s: int) -> dict[str, str]:
     return defaults
 
 
-def _end_by_signals() -> None:
-    """SIGTERM is Ctrl-C: what was read is committed, a transaction is aborted, and that is all."""
+@contextlib.contextmanager
+def _ended_by_signals() -> Iterator[None]:
+    """SIGTERM is Ctrl-C: what was printed is committed, a transaction is aborted, and that is all."""
 
     def interrupt(_: int, __: FrameType | None) -> None:
         os.kill(os.getpid(), signal.SIGINT)
 
-    signal.signal(signal.SIGTERM, interrupt)
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _run(
@@ -150,11 +156,18 @@ def _run(
             from lowwater.cli.cat.consuming import consume
 
             where, looks = where_of(options), looks_of(options)
-            consume(connection, defaults, options["topics"], where, looks, talk)
+            if where.order is None:
+                consume(connection, defaults, options["topics"], where, looks, talk)
+                return
+            from lowwater.cli.cat.ordering import consume_in_order
+
+            consume_in_order(connection, defaults, options["topics"], where, looks)
         case Mode.GROUP:
             from lowwater.cli.cat.membership import consume_as_member
 
             where, looks = where_of(options), looks_of(options)
+            if where.order is not None:
+                raise click.UsageError("--order goes with -C")
             consume_as_member(connection, defaults, (*options["topics"], *names), where, looks, talk)
         case Mode.PRODUCE:
             from lowwater.cli.cat.producing import produce
