@@ -274,6 +274,10 @@ class ClassicJudge:
         story = self.story(request.group_id)
         if code == ErrorCode.UNKNOWN_MEMBER_ID:
             self._refused(story, request.member_id, exchange, now_ms)
+        if code == ErrorCode.FENCED_INSTANCE_ID and request.member_id in story.members:
+            # Another one has its instance, also when a crash kept that one's answer.
+            told = story.members[request.member_id]
+            told.gone = told.gone or "fenced"
         if code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION and request.member_id in story.members:
             # The partitions are gone, so nothing was said about the member.
             told = story.members[request.member_id]

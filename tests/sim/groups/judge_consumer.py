@@ -38,6 +38,7 @@ class Told:
     subscribed: set[str] = field(default_factory=set)  # every topic it ever wanted
     has_regex: bool = False
     is_impersonated: bool = False  # a request came that its client had given up, or a copy of one
+    is_displaced: bool = False  # such a request joined anew in its name, and said that it owns nothing
 
 
 @dataclass(slots=True)
@@ -178,7 +179,7 @@ class ConsumerJudge:
             answer.member_id, request.instance_id, exchange.delivered_ms, subscribed=wishes, has_regex=has_regex
         )
         told.changed_ms = told.owes_from_ms = told.answered_ms = exchange.delivered_ms
-        told.is_impersonated = exchange.sender is None or not exchange.is_open
+        told.is_impersonated = told.is_displaced = exchange.sender is None or not exchange.is_open
         told.is_gone = story.evicted.get(request.instance_id or "", -1) > exchange.delivered_at
         if old is not None:
             told.epoch, told.has_regex = old.epoch, old.has_regex or has_regex
@@ -239,12 +240,14 @@ class ConsumerJudge:
         # an answer that a crash kept from the member may have told it to give something up.
         must_give_up = bool(told.holds - told.assignment) or told.is_impersonated or told.is_unsure
         took_too_long = must_give_up and now_ms - told.owes_from_ms >= REBALANCE_TIMEOUT_MS - self._slack_ms
-        return told.is_gone or took_too_long or self._is_asleep(told, now_ms)
+        return told.is_gone or told.is_displaced or took_too_long or self._is_asleep(told, now_ms)
 
     def crashed(self, now_ms: float) -> None:
         for exchange in self._known:
             if (told := self._told(exchange)) is not None:
                 told.is_unsure = True
+                # It may have joined again, without being told.
+                told.is_unknown = told.is_unknown and exchange.request.member_epoch != 0
         self._known.clear()
         for story in self._stories.values():
             for told in story.members.values():

@@ -107,7 +107,8 @@ class MixedJudge:
             return
         if code in _OUT:
             told.holds.clear()
-        if code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        # In groups of both protocols a Sync prolongs no session.
+        if isinstance(request, HeartbeatRequest) and code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
             told.touched_ms = max(told.touched_ms, exchange.delivered_ms)
         if code == ErrorCode.NONE:
             told.settled_ms = max(told.settled_ms, exchange.decided_ms)
