@@ -3,7 +3,17 @@
 from __future__ import annotations
 
 import pytest
-from tests.conformance.groups.kinds import CONFLUENT, CONFLUENT_848, JAVA, JAVA_848, KINDS, Kind, able
+from tests.conformance.groups.kinds import (
+    CONFLUENT,
+    CONFLUENT_848,
+    JAVA,
+    JAVA_848,
+    KINDS,
+    LOWWATER,
+    LOWWATER_848,
+    Kind,
+    able,
+)
 from tests.conformance.groups.stage import Stage
 
 PARTITIONS = 12
@@ -17,11 +27,11 @@ def test_all_libraries_share_one_group(stage: Stage, assignor: str) -> None:
     share(stage, able(protocol="classic", assignor=assignor), assignor=assignor)
 
 
-def test_both_implementations_of_the_consumer_protocol_share_one_group(stage: Stage) -> None:
-    share(stage, [CONFLUENT_848, JAVA_848, CONFLUENT_848], assignor=None)
+def test_all_implementations_of_the_consumer_protocol_share_one_group(stage: Stage) -> None:
+    share(stage, [LOWWATER_848, CONFLUENT_848, JAVA_848, LOWWATER_848, CONFLUENT_848], assignor=None)
 
 
-def test_cooperative_members_of_three_libraries_share_one_group(stage: Stage) -> None:
+def test_cooperative_members_of_four_libraries_share_one_group(stage: Stage) -> None:
     share(stage, able(protocol="classic", assignor="cooperative-sticky"), assignor="cooperative-sticky")
 
 
@@ -47,8 +57,8 @@ def share(stage: Stage, kinds: list[Kind], *, assignor: str | None) -> None:
 
 def test_a_group_that_became_empty_changes_its_protocol(stage: Stage) -> None:
     topic = stage.topic(partitions=2)
-    stage.fill(topic, 2, each=4)
-    for number, kind in enumerate((CONFLUENT, CONFLUENT_848, JAVA, JAVA_848)):
+    stage.fill(topic, 2, each=6)
+    for number, kind in enumerate((CONFLUENT, CONFLUENT_848, LOWWATER, LOWWATER_848, JAVA, JAVA_848)):
         member = stage.member(kind, topics=(topic,))
         stage.until(lambda member=member: len(member.owned) == 2, f"{kind} has both partitions")
         member.commit((topic, 0, number + 1))

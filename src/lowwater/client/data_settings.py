@@ -24,7 +24,10 @@ READING_SETTINGS = (
 GROUP_MEMBER_SETTINGS = (
     Setting("group.id", Kind.STRING, None, "The group whose committed offsets are used."),
     Setting("group.instance.id", Kind.STRING, None, "A static member's own name, by which it is known again."),
-    Setting("group.protocol", Kind.STRING, "classic", "How the group shares partitions.", one_of("classic")),
+    Setting("group.protocol", Kind.STRING, "classic", "Who shares a group's partitions out: one of its "
+            "members (classic) or the broker (consumer, KIP-848).", one_of("classic", "consumer")),
+    Setting("group.remote.assignor", Kind.STRING, None, "How the broker shares partitions, with the consumer "
+            "protocol; unless given as it sees fit."),
     Setting("session.timeout.ms", Kind.INT, 45_000, "A member that is silent for so long is out.", between(1, INT_MAX)),
     Setting("heartbeat.interval.ms", Kind.INT, 3_000, "How often a member says that it is there.",
             between(1, INT_MAX)),

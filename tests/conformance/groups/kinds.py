@@ -148,9 +148,29 @@ LOWWATER = Kind(
     _python("lowwater"),
     _python_environment,
 )
+LOWWATER_848 = Kind(
+    "lowwater-848",
+    "lowwater",
+    "consumer",
+    frozenset(),
+    EVERYTHING,
+    _python("lowwater"),
+    _python_environment,
+)
 KINDS = {
     kind.name: kind
-    for kind in (LOWWATER, CONFLUENT, CONFLUENT_848, KAFKA_PYTHON, AIOKAFKA, JAVA, JAVA_848, KAFKAJS, KCAT)
+    for kind in (
+        LOWWATER,
+        LOWWATER_848,
+        CONFLUENT,
+        CONFLUENT_848,
+        KAFKA_PYTHON,
+        AIOKAFKA,
+        JAVA,
+        JAVA_848,
+        KAFKAJS,
+        KCAT,
+    )
 }
 
 

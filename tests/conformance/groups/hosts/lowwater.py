@@ -33,8 +33,6 @@ def settings_of(how: dict[str, Any]) -> dict[str, Any]:
         "group.id": how["group"],
         "client.id": how["client_id"],
         "group.protocol": how["protocol"],
-        "session.timeout.ms": how["session_timeout_ms"],
-        "heartbeat.interval.ms": how["heartbeat_ms"],
         "max.poll.interval.ms": how["rebalance_timeout_ms"],
         "metadata.max.age.ms": how["metadata_age_ms"],
         "group.instance.id": how["instance"],
@@ -42,6 +40,8 @@ def settings_of(how: dict[str, Any]) -> dict[str, Any]:
         "auto.offset.reset": {"none": "error"}.get(how["reset"], how["reset"]),
     }
     if how["protocol"] == "classic":
+        settings["session.timeout.ms"] = how["session_timeout_ms"]
+        settings["heartbeat.interval.ms"] = how["heartbeat_ms"]
         settings["partition.assignment.strategy"] = how["assignor"]
     elif how["assignor"] is not None:
         settings["group.remote.assignor"] = how["assignor"]
