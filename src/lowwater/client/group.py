@@ -109,7 +109,7 @@ class Member:
         """As the coordinator's, in this member's name. CommitError names partitions that are not its own any more."""
         own: dict[TopicPartition, int | Committed] = {}
 
-        async def attempt(left_ms: float) -> None:
+        async def attempt(left_ms: float | None) -> None:
             nonlocal own
             own = {one: offset for one, offset in offsets.items() if one in self.assignment}
             try:
@@ -118,7 +118,10 @@ class Member:
                 error.retriable = is_retried and error.code in _SOON
                 raise
 
-        await self._coordinator.cluster.retry.run(attempt, timeout_ms)
+        if is_retried:
+            await self._coordinator.cluster.retry.run(attempt, timeout_ms)
+        else:
+            await attempt(timeout_ms)
         if len(own) < len(offsets):
             raise CommitError({one: self._not_own(one) for one in offsets if one not in own}, own)
 

@@ -8,6 +8,7 @@ from tests.unit.client.group_world import MEMBER, GroupWorld, at
 from lowwater.client.coordinator import NOBODY, Identity
 from lowwater.client.errors import (
     AuthorizationError,
+    BrokerError,
     ClientError,
     CommitError,
     FencedInstanceError,
@@ -372,11 +373,14 @@ def test_a_commit_that_is_tried_again_leaves_out_what_was_lost_meanwhile() -> No
     assert world.offsets == {kept: 5}
 
 
-def test_a_commit_that_is_not_retried_says_that_the_group_rebalances() -> None:
+@pytest.mark.parametrize("code", [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE])
+def test_a_commit_that_is_not_retried_is_tried_once(code: ErrorCode) -> None:
     world = started()
-    world.refuse("OffsetCommit", ErrorCode.REBALANCE_IN_PROGRESS)
-    with pytest.raises(GroupError):
+    world.refuse("OffsetCommit", code)
+    with pytest.raises(BrokerError) as caught:
         world.do(world.member.commit({at(0)[0]: 5}, is_retried=False))
+    assert caught.value.code == code
+    assert len(world.said("OffsetCommit")) == 1
 
 
 # ---- the end
