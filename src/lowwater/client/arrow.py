@@ -27,8 +27,6 @@ SCHEMA = pa.schema(
 )
 ROWS_MAX = 64 * 1024
 BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
-NO_TIMESTAMP = -1
-
 
 EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
 
@@ -84,17 +82,22 @@ def partition_states(partitions: Mapping[TopicPartition, tuple[Progress, int]]) 
 
 def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any) -> Any:
     """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
-    tags = rows["tag"]
+    count = len(rows)
+    topic_places, partitions = np.empty((2, count), np.int32)
+    offsets, timestamps = np.empty((2, count), np.int64)
+    types = np.empty(count, np.int8)
+    numbers = topic_places, partitions, offsets, timestamps, types
+    unstamped, header_count = gathering.gather_numbers(rows, topic_of, partition_of, *numbers)
     keys, values = _fields(rows)
     columns = [
         keys,
         values,
-        pa.DictionaryArray.from_arrays(pa.array(topic_of[tags]), topics),
-        pa.array(partition_of[tags]),
-        pa.array(rows["offset"].copy()),
-        _times(rows["timestamp"].copy(), len(rows)),
-        pa.array(rows["timestamp_type"].astype(np.int8)),
-        _headers(rows),
+        pa.DictionaryArray.from_arrays(pa.array(topic_places), topics),
+        pa.array(partitions),
+        pa.array(offsets),
+        _times(timestamps, unstamped),
+        pa.array(types),
+        _headers(rows) if header_count else _no_headers(count),
     ]
     return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
 
@@ -124,12 +127,16 @@ def _binary(count: int, nulls: int, validity: Any, ends: Any, data: Any) -> Any:
     return pa.Array.from_buffers(pa.binary(), count, [present, pa.py_buffer(ends), data], nulls)
 
 
-def _times(timestamps: Any, count: int) -> Any:
-    is_known = timestamps != NO_TIMESTAMP
-    nulls = count - int(np.count_nonzero(is_known))
-    present = pa.py_buffer(np.packbits(is_known, bitorder="little")) if nulls else None
+def _times(timestamps: Any, nulls: int) -> Any:
+    present = pa.py_buffer(np.packbits(timestamps != gathering.NO_TIMESTAMP, bitorder="little")) if nulls else None
     kind = SCHEMA.field("timestamp").type
-    return pa.Array.from_buffers(kind, count, [present, pa.py_buffer(timestamps)], nulls)
+    return pa.Array.from_buffers(kind, len(timestamps), [present, pa.py_buffer(timestamps)], nulls)
+
+
+def _no_headers(count: int) -> Any:
+    kind = SCHEMA.field("headers").type
+    none = pa.array([], kind.value_type)
+    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(np.zeros(count + 1, np.int32))], 0, children=[none])
 
 
 def _headers(rows: Any) -> Any:

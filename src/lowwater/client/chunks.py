@@ -22,12 +22,16 @@ def room_for(rows: int) -> Any:
 
 
 class Chunk:
-    """A run of rows. `memory` is what they point into; `let_go` is called when nothing does any more."""
+    """A run of rows and the order in which they go. `size` are their bytes, which lie in `memory`.
+
+    `let_go` is called when nothing points into that any more.
+    """
 
     def __init__(
         self,
         rows: Any,
         order: Any,
+        size: int,
         memory: list[Any],
         charged: dict[int, int],
         let_go: Callable[[], None] | None,
@@ -38,15 +42,10 @@ class Chunk:
         self.charged = charged
         """By tag, the bytes held for it here."""
         self._let_go = let_go
-        self._memory_bytes = sum(map(len, memory))
+        self.memory_bytes = sum(map(len, memory))
         self.run = np.empty(ordering.RUN_COLUMNS, np.int64)
-        self.run[:] = (
-            address_of(rows),
-            address_of(order),
-            0,
-            len(order),
-            int((rows["size"] if len(order) == len(rows) else rows["size"][order]).sum()),
-        )
+        # Not by __array_interface__: that spells out the type of the rows each time.
+        self.run[:] = rows.ctypes.data, order.ctypes.data, 0, len(order), size
 
     @property
     def rows(self) -> int:
@@ -55,27 +54,27 @@ class Chunk:
     def is_worth_a_copy(self, share: int) -> bool:
         """Whether less than this share of the memory is still needed: 2 is a half of it."""
         needed = share * int(self.run[ordering.LEFT_BYTES])
-        return self._memory_bytes > REPACK_BYTES_MIN and needed < self._memory_bytes
+        return self.memory_bytes > REPACK_BYTES_MIN and needed < self.memory_bytes
 
     def without(self, tag: int) -> Chunk:
         """The same without the rows of a partition."""
         rest = self._order[int(self.run[ordering.HEAD]) :]
         rest = np.ascontiguousarray(rest[self._rows["tag"][rest] != tag])
         charged = {one: size for one, size in self.charged.items() if one != tag}
-        kept = Chunk(self._rows, rest, self._memory, charged, self._let_go)
+        kept = Chunk(self._rows, rest, int(self._rows["size"][rest].sum()), self._memory, charged, self._let_go)
         self._let_go = None
         return kept
 
     def repacked(self, tag_count: int) -> Chunk:
         """What is left, in memory of its own."""
-        rows = room_for(self.rows)
+        rows, size = room_for(self.rows), int(self.run[ordering.LEFT_BYTES])
         everything = ordering.END_KEY, ordering.END_KEY, ordering.END_KEY
         ranks, left_rows = np.zeros((2, tag_count), np.int64)
         ordering.merge(self.run.reshape(1, -1), ranks, *everything, 0, left_rows, rows)
-        data = np.empty(max(int(rows["size"].sum()), 1), np.uint8)
+        data = np.empty(max(size, 1), np.uint8)
         ordering.repack(rows, data)
         self.free()
-        return Chunk(rows, np.arange(len(rows)), [data], charges(rows, tag_count), None)
+        return Chunk(rows, np.arange(len(rows)), size, [data], charges(rows, tag_count), None)
 
     def free(self) -> None:
         """Nothing of it is read any more."""
@@ -89,7 +88,3 @@ def charges(rows: Any, tag_count: int) -> dict[int, int]:
     """By tag, the bytes of rows that lie close together."""
     sizes = np.bincount(rows["tag"], rows["size"] + np.float64(HELD_ROW_BYTES), tag_count)
     return {tag: int(sizes[tag]) for tag in np.flatnonzero(sizes).tolist()}
-
-
-def address_of(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])

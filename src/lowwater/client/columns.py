@@ -24,6 +24,11 @@ from lowwater.wire.kernels import ordering, scanning
 Order: TypeAlias = Literal["timestamp", "partition"] | None
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 _HALF, _AN_EIGHTH = 2, 8
+_ORDERS: dict[Order, int] = {
+    "timestamp": ordering.BY_TIMESTAMP,
+    "partition": ordering.BY_PARTITION,
+    None: ordering.BY_ARRIVAL,
+}
 
 
 class Released(NamedTuple):
@@ -44,16 +49,19 @@ class Held:
         created_ms: int = END_MS,
         output_bytes_max: int = OUTPUT_LIMIT,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+        slack_bytes: int = 0,
     ) -> None:
         """`created_ms`: what was there by then and is stamped later claims to be of the future.
 
         One batch may give `output_bytes_max`; an answer that has given `decompressed_bytes_max` is not read further,
-        the rest of it is to be fetched again.
+        the rest of it is to be fetched again. Up to `slack_bytes` are held for rows that went before: memory of which
+        little is needed is then not worth a copy.
         """
         self._order = order
         self._created_ms = created_ms
         self._output_bytes_max = output_bytes_max
         self._decompressed_bytes_max = decompressed_bytes_max
+        self._slack_bytes = slack_bytes
         self._tags = Tags()
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
@@ -106,8 +114,11 @@ class Held:
         answer = Answer(known, tags, output_bytes_max=self._output_bytes_max, budget_bytes=self._decompressed_bytes_max)
         rows, section_batches = self._scan(answer)
         rows_of, future_of = np.zeros((2, len(self._tags)), np.int64)
-        self._stamp(rows, rows_of, future_of)
-        charged = self._hold(answer, rows, section_batches, rows_of, let_go)
+        keys = np.empty(len(rows), np.int64)
+        size, falls = self._stamp(rows, rows_of, future_of, keys)
+        # Stable: rows of the same key stay as they are, which is by topic, partition and offset.
+        order = np.argsort(keys, kind="stable") if falls else np.arange(len(rows))
+        charged = self._hold(answer, rows, order, size, section_batches, rows_of, let_go)
         arrivals = []
         for place, (one, tag, reached) in enumerate(zip(known, tags, answer.positions(), strict=True)):
             position = self._positions[one.partition] = min(reached, int(self._tags.stops[tag]))
@@ -138,15 +149,31 @@ class Held:
         np.minimum.at(self._tags.left_out, tags[~is_before], offsets[~is_before])
         return rows[is_before]
 
-    def _stamp(self, rows: Any, rows_of: Any, future_of: Any) -> None:
-        order = ordering.BY_PARTITION if self._order == "partition" else ordering.BY_TIMESTAMP
-        ordering.stamp(order, self._created_ms, rows, self._tags.clocks, self._tags.ends, rows_of, future_of)
-        if self._order is None:
-            rows["key"] = self._answers
+    def _stamp(self, rows: Any, rows_of: Any, future_of: Any, keys: Any) -> tuple[int, int]:
+        tags = self._tags
         self._answers += 1
+        stamped: tuple[int, int] = ordering.stamp(
+            _ORDERS[self._order],
+            self._created_ms,
+            self._answers,
+            rows,
+            tags.clocks,
+            tags.ends,
+            rows_of,
+            future_of,
+            keys,
+        )
+        return stamped
 
     def _hold(
-        self, answer: Answer, rows: Any, section_batches: Any, rows_of: Any, let_go: Callable[[], None] | None
+        self,
+        answer: Answer,
+        rows: Any,
+        order: Any,
+        size: int,
+        section_batches: Any,
+        rows_of: Any,
+        let_go: Callable[[], None] | None,
     ) -> dict[int, int]:
         """Keep the rows; by tag, the bytes that are held now."""
         if not len(rows):
@@ -159,7 +186,7 @@ class Held:
             let_go = None
         for tag in np.flatnonzero(rows_of).tolist():
             charged[tag] = charged.get(tag, 0) + HELD_ROW_BYTES * int(rows_of[tag])
-        self._chunks.append(Chunk(rows, _sorted(rows["key"].copy()), memory, charged, let_go))
+        self._chunks.append(Chunk(rows, order, size, memory, charged, let_go))
         return charged
 
     # -- leaving
@@ -202,12 +229,13 @@ class Held:
         """Let go of memory of which less than this share is needed; by tag, how many bytes that was."""
         freed: dict[int, int] = {}
         chunks = []
+        is_tight = sum(chunk.memory_bytes for chunk in self._chunks) > self._slack_bytes
         for chunk in self._chunks:
             before = chunk.charged
             if not chunk.rows:
                 chunk.free()
                 after: dict[int, int] = {}
-            elif chunk.is_worth_a_copy(share):
+            elif is_tight and chunk.is_worth_a_copy(share):
                 chunk = chunk.repacked(len(self._tags))
                 after = chunk.charged
             else:
@@ -224,10 +252,3 @@ class Held:
         tags = {*np.flatnonzero(left_rows).tolist(), *freed}
         named = ((self._tags.partition(tag), tag) for tag in sorted(tags))
         return [Left(one, int(left_rows[tag]), freed.get(tag, 0)) for one, tag in named if one in self._positions]
-
-
-def _sorted(keys: Any) -> Any:
-    """Rows by key; those of the same key stay as they are, which is by topic, partition and offset."""
-    if (keys[1:] >= keys[:-1]).all():
-        return np.arange(len(keys))
-    return np.argsort(keys, kind="stable")

@@ -15,7 +15,7 @@ from numba.extending import intrinsic
 
 F = TypeVar("F", bound=Callable[..., Any])
 
-I32, I64, U8 = types.int32[::1], types.int64[::1], types.uint8[::1]
+I8, I32, I64, U8 = types.int8[::1], types.int32[::1], types.int64[::1], types.uint8[::1]
 TABLE = types.int64[:, ::1]
 
 

@@ -9,8 +9,35 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, U8, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.compiling import I8, I32, I64, U8, compiled, copy_bytes, read_varint
 from lowwater.wire.kernels.rows import ROWS
+
+NO_TIMESTAMP = -1
+
+
+@compiled(types.UniTuple(types.int64, 2)(ROWS, I32, I32, I32, I32, I64, I64, I8))
+def gather_numbers(
+    rows: Any,
+    topic_of: Any,
+    partition_of: Any,
+    topics: Any,
+    partitions: Any,
+    offsets: Any,
+    timestamps: Any,
+    timestamp_types: Any,
+) -> tuple[int, int]:
+    """The columns of numbers; topic and partition are by tag. How many rows have no timestamp, how many headers."""
+    unstamped = headers = 0
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        topics[place] = topic_of[row.tag]
+        partitions[place] = partition_of[row.tag]
+        offsets[place] = row.offset
+        timestamps[place] = row.timestamp
+        timestamp_types[place] = row.timestamp_type
+        unstamped += row.timestamp == NO_TIMESTAMP
+        headers += row.header_count
+    return unstamped, headers
 
 
 @compiled(types.UniTuple(types.int64, 4)(ROWS))

@@ -13,7 +13,7 @@ from numba import types
 from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, int_at, long_at
 from lowwater.wire.kernels.rows import KEY, OFFSET, ROW_BYTES, ROWS, SIZE, TAG
 
-BY_TIMESTAMP, BY_PARTITION = range(2)
+BY_TIMESTAMP, BY_PARTITION, BY_ARRIVAL = range(3)
 NO_CLOCK = -(1 << 63)  # of a partition of which nothing came yet
 END_KEY = (1 << 63) - 1
 NO_TIMESTAMP = -1
@@ -23,31 +23,48 @@ ROWS_AT, ORDER_AT, HEAD, END, LEFT_BYTES = range(5)
 RUN_COLUMNS = 5
 
 
-@compiled(types.void(types.int64, types.int64, ROWS, I64, I64, I64, I64))
-def stamp(order: int, created_ms: int, rows: Any, clocks: Any, ends: Any, rows_of: Any, future_of: Any) -> None:
+@compiled(types.UniTuple(types.int64, 2)(types.int64, types.int64, types.int64, ROWS, I64, I64, I64, I64, I64))
+def stamp(
+    order: int,
+    created_ms: int,
+    arrival: int,
+    rows: Any,
+    clocks: Any,
+    ends: Any,
+    rows_of: Any,
+    future_of: Any,
+    keys: Any,
+) -> tuple[int, int]:
     """The key by which each row is ordered; the clock of its partition (by tag) goes on with it.
 
     A row without a timestamp has that of the clock. One that claims to be of the future, although it was there at the
-    beginning, does not move it. By partition, keys never fall: no record overtakes another of its partition.
+    beginning, does not move it. By partition, keys never fall: no record overtakes another of its partition. By
+    arrival, rows of an answer have its number. Returns the bytes of all rows, and how often keys fall.
     """
+    size = falls = 0
+    before = NO_CLOCK
     for place in range(rows.shape[0]):
         row = rows[place]
-        tag = row.tag
-        timestamp = row.timestamp
+        tag, timestamp = row.tag, row.timestamp
         clock = clocks[tag]
-        rows_of[tag] += 1
         if timestamp > created_ms and row.offset < ends[tag]:
             future_of[tag] += 1
-            row.key = timestamp
-            if order == 1:
-                clocks[tag] = max(clock, -1)
-                row.key = clocks[tag]
-            continue
-        if timestamp == -1:
-            timestamp = -1 if clock == -9223372036854775808 else clock
-        clock = max(clock, timestamp)
+            if order == BY_PARTITION:
+                timestamp = clock = max(clock, NO_TIMESTAMP)
+        else:
+            if timestamp == NO_TIMESTAMP and clock != NO_CLOCK:
+                timestamp = clock
+            clock = max(clock, timestamp)
+            if order == BY_PARTITION:
+                timestamp = clock
+        key = arrival if order == BY_ARRIVAL else timestamp
         clocks[tag] = clock
-        row.key = clock if order == 1 else timestamp
+        row.key = keys[place] = key
+        rows_of[tag] += 1
+        size += row.size
+        falls += key < before
+        before = key
+    return size, falls
 
 
 # The first row of a run that is still there.
@@ -57,16 +74,17 @@ RUN_HEAD: Any = numba.from_dtype(
 
 
 @numba.njit(nogil=True, inline="always")
-def find_head(heads: Any, run: int, runs: Any, ranks: Any) -> bool:
-    """Note the head of a run; whether it has one."""
+def find_head(heads: Any, run: int, runs: Any, ranks: Any, mark_key: int, mark_rank: int) -> bool:
+    """Note the head of a run; whether it has one that the mark covers."""
     if runs[run, HEAD] >= runs[run, END]:
         return False
     at = runs[run, ROWS_AT] + ROW_BYTES * long_at(runs[run, ORDER_AT] + 8 * runs[run, HEAD])
+    key, rank = long_at(at + KEY), ranks[int_at(at + TAG)]
     heads[run].at = at
-    heads[run].key = long_at(at + KEY)
-    heads[run].rank = ranks[int_at(at + TAG)]
+    heads[run].key = key
+    heads[run].rank = rank
     heads[run].offset = long_at(at + OFFSET)
-    return True
+    return bool(key < mark_key or (key == mark_key and rank <= mark_rank))
 
 
 @numba.njit(nogil=True, inline="always")
@@ -97,11 +115,11 @@ def sink(heap: Any, count: int, place: int, heads: Any) -> None:
 
 
 @numba.njit(nogil=True)
-def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any) -> int:
-    """A heap of all runs that have rows; how many they are."""
+def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any, mark_key: int, mark_rank: int) -> int:
+    """A heap of all runs of which something may go; how many they are."""
     count = 0
     for run in range(runs.shape[0]):
-        if find_head(heads, run, runs, ranks):
+        if find_head(heads, run, runs, ranks, mark_key, mark_rank):
             heap[count] = run
             count += 1
     for place in range(count // 2 - 1, -1, -1):
@@ -120,15 +138,13 @@ def merge(
     """
     heads = np.empty(runs.shape[0], RUN_HEAD)
     heap = np.empty(runs.shape[0], np.int64)
-    count = heap_up(heap, heads, runs, ranks)
+    count = heap_up(heap, heads, runs, ranks, mark_key, mark_rank)
     target = rows.ctypes.data
     taken = late = 0
     total = numba.int64(0)
     while count and taken < rows.shape[0]:
         run = heap[0]
         at, key = heads[run].at, heads[run].key
-        if key > mark_key or (key == mark_key and heads[run].rank > mark_rank):
-            break
         size = int_at(at + SIZE)
         if taken and size > bytes_max - total:
             break
@@ -140,7 +156,7 @@ def merge(
         taken += 1
         runs[run, LEFT_BYTES] -= size
         runs[run, HEAD] += 1
-        if not find_head(heads, run, runs, ranks):
+        if not find_head(heads, run, runs, ranks, mark_key, mark_rank):
             count -= 1
             heap[0] = heap[count]
         if count > 1:
