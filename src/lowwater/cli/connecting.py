@@ -197,12 +197,18 @@ def _property(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not name.strip():
         raise click.UsageError(f"-X takes NAME=VALUE, not {text!r}")
-    # kcat's way to say that a setting is one of topics.
-    return name.strip().removeprefix("topic."), value.strip()
+    return name.strip(), value.strip()
 
 
 def _canonical(settings: Mapping[str, str]) -> dict[str, str]:
     """By the one name that each setting has here, so that the same in two places is not given twice."""
-    from lowwater.client.settings import ALIASES
+    return {_name(name): value for name, value in settings.items()}
 
-    return {ALIASES.get(name, name): value for name, value in settings.items()}
+
+def _name(name: str) -> str:
+    from lowwater.client.config import CLIENT_SETTING
+    from lowwater.client.settings import ALIASES, IGNORED
+
+    if not (name in CLIENT_SETTING or name in ALIASES or name in IGNORED):
+        name = name.removeprefix("topic.")  # kcat's way to say that a setting is one of topics
+    return ALIASES.get(name, name)

@@ -26,7 +26,7 @@ def produce(
     """Whether everything was written."""
     if sending.by_line and len(files) > 1:
         raise CatError("Only one file allowed for line mode (-l)")
-    handle = _opened(files[0]) if sending.by_line and files else sys.stdin.fileno()
+    file = _opened(files[0]) if sending.by_line and files else None
     with connection.open(defaults) as connected:
         size_max = connected.config.int("max.request.size")
     settings = {"bootstrap.servers": BOOTSTRAP, **defaults, **connection.settings}
@@ -34,7 +34,9 @@ def produce(
         feed = Feed(producer, topic, sending, talk)
 
         def take() -> bool:
-            return feed.files(files) if files and not sending.by_line else feed.lines(handle, size_max)
+            if files and not sending.by_line:
+                return feed.files(files)
+            return feed.lines(sys.stdin.fileno() if file is None else file, size_max)
 
         if connected.config.maybe_str("transactional.id") is not None:
             return _in_transaction(producer, take, talk)
