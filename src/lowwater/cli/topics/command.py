@@ -11,7 +11,14 @@ from lowwater.cli.topics.listing import list_
 from lowwater.cli.topics.locating import offsets
 
 
-@click.group("topics")
+class InOrder(click.Group):
+    """Commands in the order in which they are needed."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group("topics", cls=InOrder)
 def command() -> None:
     """List, describe, make and delete topics, and find offsets in them.
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from lowwater.client.admin.topics import DescribedTopic
 
 
-@click.command("delete")
+@click.command("delete", short_help="Delete topics with all their records.")
 @click.argument("topics", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")

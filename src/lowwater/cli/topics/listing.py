@@ -27,7 +27,7 @@ COLUMNS = (
 MORE = (Column("id", "ID"), Column("internal", "INTERNAL"))
 
 
-@click.command("list")
+@click.command("list", short_help="List topics with their partitions, records and sizes.")
 @click.argument("topics", metavar="[TOPIC]…", nargs=-1, shell_complete=complete_topics)
 @click.option("-a", "--all", "internal", is_flag=True, help="Also the topics that brokers keep for themselves.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the names, one per line.")

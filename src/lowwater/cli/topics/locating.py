@@ -28,7 +28,7 @@ BOUNDS = (
 RECORDS = Column("records", "RECORDS", number, is_number=True)
 
 
-@click.command("offsets")
+@click.command("offsets", short_help="Show where partitions start and end, and where readers would start.")
 @click.argument("topics", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("-o", "--at", "positions", metavar="POSITION", multiple=True, help="A start position. Repeatable.")
 @click.option("-g", "--group", metavar="GROUP", help="The group whose committed offsets `stored` means.")

@@ -1,0 +1,45 @@
+"""Rows as table, JSON and CSV."""
+
+import csv
+import io
+import json
+
+import pytest
+
+from lowwater.cli.output import Column, Form, Output
+from lowwater.cli.printing import number
+
+COLUMNS = (Column("name", "NAME"), Column("count", "COUNT", number, is_number=True))
+HOSTILE = 'a,"b"\n\x1b[31m[bold]:smile:'
+
+
+def printed(capsys: pytest.CaptureFixture[str], form: Form, rows: list[dict[str, object]]) -> str:
+    Output(form).rows(COLUMNS, rows)
+    return capsys.readouterr().out
+
+
+def test_names_keep_what_they_are_in_json_and_csv(capsys):
+    rows = [{"name": HOSTILE, "count": 1234}, {"name": "", "count": None}]
+    assert json.loads(printed(capsys, Form.JSON, rows)) == rows
+    assert list(csv.reader(io.StringIO(printed(capsys, Form.CSV, rows)))) == [
+        ["name", "count"],
+        [HOSTILE, "1234"],
+        ["", ""],
+    ]
+
+
+def test_a_table_shows_names_as_text_and_numbers_aligned(capsys):
+    rows = [{"name": HOSTILE, "count": 1234}, {"name": "東京", "count": None}]
+    head, first, second = printed(capsys, Form.TABLE, rows).splitlines()
+    assert first == r'a,"b"\n\x1b[31m[bold]:smile:  1,234'
+    assert second.endswith("–")
+    assert head.index("COUNT") + len("COUNT") == len(first)
+
+
+def test_no_rows_are_an_empty_list_a_line_of_names_or_nothing(capsys):
+    assert [printed(capsys, form, []) for form in Form] == ["", "[]\n", "name,count\n"]
+
+
+def test_a_row_is_one_line_where_there_is_no_terminal(capsys):
+    rows = [{"name": "x" * 5000, "count": 1}]
+    assert len(printed(capsys, Form.TABLE, rows).splitlines()) == 2
