@@ -136,18 +136,11 @@ class Held:
         for section in np.flatnonzero(faults).tolist():
             if faults[section] != scanning.BEHIND_A_FAULT:
                 answer.spoil(int(section_batches[section]), int(faults[section]))
-        found = rows[:count]
         if self._has_stops:
-            found = self._before_stops(found)
+            tags = self._tags
+            count = scanning.leave_out(rows[:count], tags.stops, tags.stop_times, tags.left_out)
+        found = rows[:count]
         return found.copy() if 2 * count < len(rows) else found, section_batches
-
-    def _before_stops(self, rows: Any) -> Any:
-        tags, offsets = rows["tag"], rows["offset"]
-        is_before = (offsets < self._tags.stops[tags]) & (rows["timestamp"] < self._tags.stop_times[tags])
-        if is_before.all():
-            return rows
-        np.minimum.at(self._tags.left_out, tags[~is_before], offsets[~is_before])
-        return rows[is_before]
 
     def _stamp(self, rows: Any, rows_of: Any, future_of: Any, keys: Any) -> tuple[int, int]:
         tags = self._tags

@@ -9,8 +9,8 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, TABLE, compiled, read_varint
-from lowwater.wire.kernels.rows import ROWS
+from lowwater.wire.kernels.compiling import I32, I64, TABLE, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.rows import ROW_BYTES, ROWS
 
 # Columns of a section, by which `scan` is told where records are.
 ADDRESS, SIZE, BASE_OFFSET, BASE_TIMESTAMP, APPEND_TIMESTAMP, RECORDS, LAST_DELTA, FIRST_WANTED, TAG = range(9)
@@ -145,3 +145,22 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
         if not fault:
             count = row
     return count
+
+
+@compiled(types.int64(ROWS, I64, I64, I64))
+def leave_out(rows: Any, stops: Any, stop_times: Any, left_out: Any) -> int:
+    """Close the gaps of rows at or behind the stops of their partitions (by tag), by offset or time; how many stay.
+
+    `left_out` is lowered to the first offset of each partition that does not.
+    """
+    kept = 0
+    first = rows.ctypes.data
+    for place in range(rows.shape[0]):
+        row = rows[place]
+        if row.offset >= stops[row.tag] or row.timestamp >= stop_times[row.tag]:
+            left_out[row.tag] = min(left_out[row.tag], row.offset)
+            continue
+        if kept < place:
+            copy_bytes(first + ROW_BYTES * kept, first + ROW_BYTES * place, ROW_BYTES)
+        kept += 1
+    return kept
