@@ -1,0 +1,196 @@
+"""What a reader is asked for, however it is written."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from lowwater.client.asked import ReadOptions, SharedOptions, ask
+from lowwater.client.wanted import StopAt, moment_ms, start_position, stop_at, wanted
+from lowwater.errors import ConfigError
+from lowwater.positions.grammar import PositionError
+from lowwater.positions.position import Ago, AtOffset, AtTime, BeforeEnd, Earliest, Latest, Stored
+from lowwater.types import TopicPartition
+
+ORDERS0 = TopicPartition("orders", 0)
+
+
+def start_of(one: TopicPartition = ORDERS0, *, has_group: bool = False, **given: Any) -> str:
+    return str(wanted("orders", **given).start(one, has_group=has_group))
+
+
+# -- topics
+
+
+@pytest.mark.parametrize(
+    ("topics", "names", "partitions"),
+    [
+        ("orders", ("orders",), set()),
+        (["orders", "rates", "orders"], ("orders", "rates"), set()),
+        ("orders[3]", ("orders",), {("orders", 3)}),
+        (ORDERS0, ("orders",), {ORDERS0}),
+        (("orders", 0), ("orders",), {ORDERS0}),
+        (["orders[0]", TopicPartition("rates", 1)], ("orders", "rates"), {ORDERS0, ("rates", 1)}),
+        ({"orders": "-1h", "rates": "earliest"}, ("orders", "rates"), set()),
+    ],
+)
+def test_topics_may_be_names_partitions_or_lists_of_them(topics: Any, names: Any, partitions: Any) -> None:
+    found = wanted(topics)
+    assert found.names == names
+    assert found.partitions == partitions
+
+
+def test_a_partition_beside_its_whole_topic_says_nothing_more() -> None:
+    assert wanted(["orders", "orders[0]"]).partitions == frozenset()
+
+
+def test_single_partitions_of_one_topic_leave_the_other_topics_whole() -> None:
+    found = wanted(["orders[0]", "rates"])
+    assert found.has(ORDERS0)
+    assert not found.has(TopicPartition("orders", 1))
+    assert found.has(TopicPartition("rates", 7))
+
+
+def test_a_pattern_is_marked_or_named() -> None:
+    assert wanted("^orders-.*").pattern == "^orders-.*"
+    assert wanted(None, pattern="orders-.*").pattern == "orders-.*"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"topics": None}, "no topic"),
+        ({"topics": []}, "no topic"),
+        ({"topics": "orders,rates"}, "as a list"),
+        ({"topics": "or ders"}, "or ders"),
+        ({"topics": "orders", "pattern": "x"}, "not both"),
+        ({"topics": ["^a", "^b"]}, "one pattern"),
+        ({"topics": None, "pattern": "("}, "no regular expression"),
+        ({"topics": {"orders": "-1h"}, "start": "latest"}, "twice"),
+    ],
+)
+def test_topics_that_cannot_be_understood_are_refused(given: dict[str, Any], says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        wanted(**given)
+
+
+# -- starts
+
+
+@pytest.mark.parametrize(
+    ("start", "text"),
+    [
+        ("-1h", "-1h"),
+        ("stored|-1h|earliest", "stored|-1h|earliest"),
+        (17, "17"),
+        (-5, "-5"),
+        (timedelta(minutes=90), "-1h30m"),
+        (datetime(2026, 11, 1, tzinfo=UTC), "s@1793491200000"),
+        ({"orders": "latest"}, "latest"),
+        ({"orders": "latest", "orders[0]": 5}, "5"),
+        ({ORDERS0: 5}, "5"),
+        ("rates=-1h,orders=3", "3"),
+        (start_position("today"), "today"),
+    ],
+)
+def test_a_start_is_text_a_number_a_time_or_one_for_each_topic(start: Any, text: str) -> None:
+    assert start_of(start=start) == text
+
+
+def test_without_a_start_everything_is_read_and_a_group_goes_on_where_it_left_off() -> None:
+    assert start_of() == "earliest"
+    assert start_of(has_group=True) == "stored|earliest"
+    assert start_of(start={"rates": "latest"}) == "earliest"
+
+
+def test_a_date_without_a_zone_needs_one() -> None:
+    assert start_of(start="@2026-11-01", zone="Europe/Berlin") == "s@1793487600000"
+    with pytest.raises(PositionError, match="time zone"):
+        wanted("orders", start="@2026-11-01")
+    with pytest.raises(ConfigError, match="time zone"):
+        wanted("orders", start=datetime(2026, 11, 1))
+
+
+@pytest.mark.parametrize("start", [1.5, True, b"latest", object()])
+def test_a_start_of_another_kind_is_refused(start: Any) -> None:
+    with pytest.raises(ConfigError, match="a position is"):
+        wanted("orders", start=start)
+
+
+# -- stops
+
+
+@pytest.mark.parametrize(
+    ("choice", "stop"),
+    [
+        (Latest(), StopAt(10)),
+        (Earliest(), StopAt(0)),
+        (AtOffset(7), StopAt(7)),
+        (AtOffset(70), StopAt(70)),
+        (BeforeEnd(3), StopAt(7)),
+        (BeforeEnd(30), StopAt(0)),
+        (AtTime(400), StopAt(10, 400)),
+        (AtTime(600), StopAt(None, 600)),
+        (Ago(100), StopAt(10, 400)),
+    ],
+)
+def test_a_stop_is_an_offset_and_for_times_the_end_and_what_is_stamped_before(choice: Any, stop: StopAt) -> None:
+    assert stop_at(choice, end=10, now_ms=500) == stop
+
+
+def test_a_stop_may_differ_by_topic_and_partition() -> None:
+    found = wanted(["orders", "rates"], stop={"orders": "latest", "orders[1]": 5})
+    assert found.stop_of(ORDERS0) == Latest()
+    assert found.stop_of(TopicPartition("orders", 1)) == AtOffset(5)
+    assert found.stop_of(TopicPartition("rates", 0)) is None
+
+
+def test_a_group_says_where_to_start_not_where_to_stop() -> None:
+    with pytest.raises(PositionError, match="where to start"):
+        wanted("orders", stop="stored")
+    with pytest.raises(ConfigError, match="where to start"):
+        stop_at(Stored(), end=10, now_ms=0)
+
+
+# -- the other options
+
+
+def test_every_option_is_explained_once() -> None:
+    names = set(ask.__annotations__) - {"topics", "return"}
+    assert names == set(ReadOptions.__annotations__) | set(SharedOptions.__annotations__)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"order": "time"}, "order"),
+        ({"batch_size": 0}, "batch_size"),
+        ({"held_bytes_max": 0}, "held_bytes_max"),
+        ({"on_commit_failure": "ignore"}, "on_commit_failure"),
+        ({"on_lost": "skip"}, "on_lost"),
+        ({"start": "stored"}, "needs a group"),
+        ({"group": "a", "config": {"group.id": "b"}}, "two groups"),
+        ({"bootstrap": "a:1", "config": {"bootstrap.servers": "b:1"}}, "twice"),
+        ({"cutoff": "latest"}, "no moment"),
+        ({"config": {"fetch.max.byte": 1}}, "did you mean fetch.max.bytes"),
+    ],
+)
+def test_options_that_cannot_be_understood_are_refused(given: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ask("orders", **given)
+
+
+def test_brokers_are_those_given_or_those_of_the_config_or_the_local_one() -> None:
+    assert ask("orders").config.list("bootstrap.servers") == ("localhost:9092",)
+    assert ask("orders", bootstrap="a:1,b:2").config.list("bootstrap.servers") == ("a:1", "b:2")
+    assert ask("orders", bootstrap=["a:1", "b:2"]).config.list("bootstrap.servers") == ("a:1", "b:2")
+    assert ask("orders", config={"bootstrap.servers": "c:3"}).config.list("bootstrap.servers") == ("c:3",)
+
+
+def test_a_cutoff_is_a_moment() -> None:
+    assert moment_ms(17, now_ms=0) == 17
+    assert moment_ms("-5m", now_ms=600_000) == 300_000
+    assert moment_ms(datetime(1970, 1, 1, 0, 1, tzinfo=UTC), now_ms=0) == 60_000
+    assert ask("orders", cutoff="-5m").cutoff_ms(600_000) == 300_000
