@@ -7,6 +7,8 @@ from lowwater.client.network import FETCHING, WAITING
 
 _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
+_FIRST_BYTES = 1024 * 1024
+_MOST_BYTES = 0x7FFFFFFF
 
 
 class Asker:
@@ -16,16 +18,20 @@ class Asker:
     and is wanted again would have to wait for that; so each kind has a connection and a session of its own.
     """
 
-    __slots__ = ("is_asking", "is_waiting", "node", "refused_sessions", "reserved_bytes", "session", "untaken")
+    __slots__ = ("appetite_bytes", "is_asking", "is_waiting", "node", "refused_sessions", "session", "untaken")
 
     def __init__(self, node: int, session: FetchSession, *, is_waiting: bool) -> None:
         self.node = node
         self.is_waiting = is_waiting
         self.session = session
         self.is_asking = False
-        self.reserved_bytes = 0  # of the answer that is on its way
+        self.appetite_bytes = _FIRST_BYTES  # how large an answer is wished
         self.untaken = 0  # answers that nobody has taken yet
         self.refused_sessions = 0  # in a row
+
+    def grow(self) -> None:
+        """The first rows come soon, in small answers; larger ones, which cost less, follow."""
+        self.appetite_bytes = min(2 * self.appetite_bytes, _MOST_BYTES)
 
     @property
     def lane(self) -> str:

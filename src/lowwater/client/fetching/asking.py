@@ -44,7 +44,6 @@ class Asking:
         self._bytes_min = config.int("fetch.min.bytes")
         self._wait_ms = config.int("fetch.wait.max.ms")
         self._timeout_ms = config.int("request.timeout.ms")
-        self._partition_bytes_max = config.int("max.partition.fetch.bytes")
         self._answered = answered
         self._lost = lost
         self._ended = ended
@@ -56,7 +55,7 @@ class Asking:
         """From now on ask for it there, and nowhere else."""
         asker = self._askers.get((node, is_waiting))
         if asker is None:
-            session = FetchSession(self._cluster.epoch, self._partition_bytes_max)
+            session = FetchSession(self._cluster.epoch, self._budget.partition_bytes)
             asker = self._askers[node, is_waiting] = Asker(node, session, is_waiting=is_waiting)
         if partition.asker is not None and partition.asker is not asker:
             partition.asker.session.drop(partition.one)
@@ -73,7 +72,7 @@ class Asking:
                 continue
             room = self._budget.room(len(busy), is_urgent=is_dry and not asker.is_waiting)
             if room:
-                self._begin(asker, room)
+                self._begin(asker, min(room, asker.appetite_bytes))
 
     def _begin(self, asker: Asker, bytes_max: int) -> None:
         asker.is_asking = True

@@ -4,18 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from lowwater.client.config import ClientConfig
+
 _BYTES_MIN = 1024 * 1024
+_PARTITION_BYTES_MIN = 16 * 1024
+_GOOD_PIECE_BYTES = 4 * 1024 * 1024
 
 
 class Budget:
     """Bytes that are held, that wait to be taken, and that are on their way."""
 
-    def __init__(self, bytes_max: int, answer_bytes_max: int, held_bytes: Callable[[], int]) -> None:
+    def __init__(self, config: ClientConfig, bytes_max: int, held_bytes: Callable[[], int]) -> None:
         assert bytes_max > 0, "something has to be held"
         self._bytes_max = bytes_max
-        self._answer_bytes_max = answer_bytes_max
+        self._answer_bytes_max = _answer_bytes_max(config)
+        self._partition_bytes_max = config.int("max.partition.fetch.bytes")
+        self._is_partition_bytes_given = config.is_given("max.partition.fetch.bytes")
         self._held_bytes = held_bytes
-        self._least = min(_BYTES_MIN, answer_bytes_max, max(1, bytes_max // 16))
+        self._least = min(_BYTES_MIN, self._answer_bytes_max, max(1, bytes_max // 16))
         self._untaken_bytes = 0
         self._reserved_bytes = 0
 
@@ -31,6 +37,14 @@ class Budget:
             return room
         return self._least if is_urgent else 0
 
+    def partition_bytes(self, partitions: int) -> int:
+        """How much an answer may bring of one of so many partitions: a good piece where there are few, and not too much
+        where there are many, as something of each has to be held before any row can go in order."""
+        wished = self._partition_bytes_max
+        if not self._is_partition_bytes_given:
+            wished = max(wished, _GOOD_PIECE_BYTES // partitions)
+        return min(wished, max(_PARTITION_BYTES_MIN, self._bytes_max // (2 * partitions)))
+
     def reserve(self, size: int) -> None:
         self._reserved_bytes += size
 
@@ -42,3 +56,9 @@ class Budget:
 
     def taken(self, size: int) -> None:
         self._untaken_bytes -= size
+
+
+def _answer_bytes_max(config: ClientConfig) -> int:
+    """A large record comes in an answer that is larger; there is to be some room for it."""
+    accepted = config.int("receive.message.max.bytes")
+    return min(config.int("fetch.max.bytes"), max(accepted // 2, accepted - 1024 * 1024))

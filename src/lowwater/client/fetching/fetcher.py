@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 
 from lowwater.client.cluster import OUTDATED, Cluster
-from lowwater.client.config import ClientConfig
 from lowwater.client.errors import ClientError, broker_error
 from lowwater.client.fetching.arrivals import Arrivals, Arrived
 from lowwater.client.fetching.asker import Asker
@@ -63,11 +62,17 @@ class Fetcher:
         self._tells_ends = config.bool("enable.partition.eof") if tell_ends is None else tell_ends
         self._has_rack = bool(config.str("client.rack"))
         self._replica_ms = config.int("metadata.max.age.ms")
-        self.partition_bytes_max = config.int("max.partition.fetch.bytes")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
-        budget = Budget(bytes_max, _answer_bytes_max(config), held_bytes)
+        budget = Budget(config, bytes_max, held_bytes)
         self._arrivals = Arrivals(self._partitions, budget)
-        self._asking = Asking(cluster, budget, isolation, answered=self._answered, lost=self._lost, ended=self._ended)
+        self._asking = Asking(
+            cluster,
+            budget,
+            isolation,
+            answered=self._answered,
+            lost=self._lost,
+            ended=self._ended,
+        )
         self._homes = Homes(cluster, found=self._place, failed=self._failed, ended=self._ended)
         policy = reset or config.str("auto.offset.reset")
         self._resets = Resets(cluster, policy, isolation, again=self._go_on, tell=self._tell, ended=self._ended)
@@ -225,6 +230,8 @@ class Fetcher:
             # A broker whose quota is used up answers nothing, whatever there is.
             if not asker.is_waiting and not response.throttle_time_ms:
                 self._ran_dry(asker, arrived)
+        else:
+            asker.grow()
         if arrived.of_slices or arrived.of_events:
             self._arrivals.put(arrived)
 
@@ -335,12 +342,6 @@ class Fetcher:
             arrived = Arrived(_nothing)
             arrived.add_event(partition, event)
             self._arrivals.put(arrived)
-
-
-def _answer_bytes_max(config: ClientConfig) -> int:
-    """A large record comes in an answer that is larger; there is to be some room for it."""
-    accepted = config.int("receive.message.max.bytes")
-    return min(config.int("fetch.max.bytes"), max(accepted // 2, accepted - 1024 * 1024))
 
 
 def _in_pieces(partition: PartitionFetch) -> ClientError:

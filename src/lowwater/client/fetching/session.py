@@ -30,9 +30,9 @@ class FetchSession:
     Where it keeps one, partitions about which there is nothing to say cost nothing.
     """
 
-    def __init__(self, epoch_of: Callable[[TopicPartition], int], partition_bytes_max: int) -> None:
+    def __init__(self, epoch_of: Callable[[TopicPartition], int], partition_bytes: Callable[[int], int]) -> None:
         self._epoch_of = epoch_of
-        self._partition_bytes_max = partition_bytes_max
+        self._partition_bytes = partition_bytes
         self._wanted: dict[TopicPartition, PartitionFetch] = {}
         self._known: dict[TopicPartition, PartitionFetch] = {}  # by the broker, once the last request has come there
         self._changed: dict[TopicPartition, PartitionFetch] = {}
@@ -85,6 +85,7 @@ class FetchSession:
 
     def _described(self, partitions: Iterable[PartitionFetch]) -> list[FetchTopic]:
         topics: dict[str, FetchTopic] = {}
+        bytes_max = self._partition_bytes(max(1, len(self._wanted)))
         for partition in partitions:
             one = partition.one
             topic = topics.get(one.topic)
@@ -96,7 +97,7 @@ class FetchSession:
                     partition=one.partition,
                     current_leader_epoch=self._epoch_of(one),
                     fetch_offset=partition.position,
-                    partition_max_bytes=self._partition_bytes_max,
+                    partition_max_bytes=bytes_max,
                 )
             )
         return list(topics.values())
