@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import click
 
-from lowwater.cli.topics.creating import create
-from lowwater.cli.topics.deleting import delete
-from lowwater.cli.topics.describing import describe
-from lowwater.cli.topics.listing import list_
-from lowwater.cli.topics.locating import offsets
+from lowwater.cli.lazy import LazyGroup
+
+COMMANDS = {
+    "list": ("lowwater.cli.topics.listing", "List topics with their partitions, records and sizes."),
+    "describe": ("lowwater.cli.topics.describing", "Show partitions, offsets, sizes and settings of topics."),
+    "create": ("lowwater.cli.topics.creating", "Make topics."),
+    "delete": ("lowwater.cli.topics.deleting", "Delete topics with all their records."),
+    "offsets": ("lowwater.cli.topics.locating", "Show where partitions start and end, and where readers would start."),
+}
 
 
-class InOrder(click.Group):
-    """Commands in the order in which they are needed."""
-
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        return list(self.commands)
-
-
-@click.group("topics", cls=InOrder)
+@click.group("topics", cls=LazyGroup, table=COMMANDS)
 def command() -> None:
     """List, describe, make and delete topics, and find offsets in them.
 
@@ -30,7 +27,3 @@ def command() -> None:
       lowwater topics describe orders
       lowwater topics offsets orders --at -1h
     """
-
-
-for each in (list_, describe, create, delete, offsets):
-    command.add_command(each)

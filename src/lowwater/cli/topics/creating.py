@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 @click.option("--if-not-exists", is_flag=True, help="A topic that is there already is no error.")
 @click.option("--dry-run", is_flag=True, help="Only find out whether it would work.")
 @connection_options
-def create(
+def command(
     topics: tuple[str, ...],
     partitions: int | None,
     replicas: int | None,

@@ -16,12 +16,12 @@ if TYPE_CHECKING:
     from lowwater.client.admin.topics import DescribedTopic
 
 
-@click.command("delete", short_help="Delete topics with all their records.")
+@click.command("delete")
 @click.argument("topics", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("-y", "--yes", is_flag=True, help="Do not ask.")
 @click.option("--if-exists", is_flag=True, help="A topic that is not there is no error.")
 @connection_options
-def delete(topics: tuple[str, ...], yes: bool, if_exists: bool, connection: Connection) -> None:
+def command(topics: tuple[str, ...], yes: bool, if_exists: bool, connection: Connection) -> None:
     """Delete topics with all their records. There is no way back.
 
     Asks before it does so, and says what would be lost. Without a terminal to ask at it needs --yes.

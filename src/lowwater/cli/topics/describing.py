@@ -62,7 +62,7 @@ SETTING_COLUMNS = (
 @click.option("-s", "--settings", "all_settings", is_flag=True, help="All settings, not only the topic's own.")
 @output_options
 @connection_options
-def describe(topics: tuple[str, ...], all_settings: bool, output: Output, connection: Connection) -> None:
+def command(topics: tuple[str, ...], all_settings: bool, output: Output, connection: Connection) -> None:
     """Show partitions, offsets, sizes and settings of topics.
 
     A TOPIC is a name, a pattern such as 'orders*', or a regular expression that begins with ^.

@@ -27,13 +27,13 @@ COLUMNS = (
 MORE = (Column("id", "ID"), Column("internal", "INTERNAL"))
 
 
-@click.command("list", short_help="List topics with their partitions, records and sizes.")
+@click.command("list")
 @click.argument("topics", metavar="[TOPIC]…", nargs=-1, shell_complete=complete_topics)
 @click.option("-a", "--all", "internal", is_flag=True, help="Also the topics that brokers keep for themselves.")
 @click.option("-q", "--quiet", is_flag=True, help="Only the names, one per line.")
 @output_options
 @connection_options
-def list_(topics: tuple[str, ...], internal: bool, quiet: bool, output: Output, connection: Connection) -> None:
+def command(topics: tuple[str, ...], internal: bool, quiet: bool, output: Output, connection: Connection) -> None:
     """List topics: all, or those of some names.
 
     A TOPIC is a name, a pattern such as 'orders*', or a regular expression that begins with ^.

@@ -28,14 +28,14 @@ BOUNDS = (
 RECORDS = Column("records", "RECORDS", number, is_number=True)
 
 
-@click.command("offsets", short_help="Show where partitions start and end, and where readers would start.")
+@click.command("offsets")
 @click.argument("topics", metavar="TOPIC…", nargs=-1, required=True, shell_complete=complete_topics)
 @click.option("-o", "--at", "positions", metavar="POSITION", multiple=True, help="A start position. Repeatable.")
 @click.option("-g", "--group", metavar="GROUP", help="The group whose committed offsets `stored` means.")
 @zone_option
 @output_options
 @connection_options
-def offsets(
+def command(
     topics: tuple[str, ...],
     positions: tuple[str, ...],
     group: str | None,
