@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lowwater.wire import compression
-from lowwater.wire.kernels import encoding
+from lowwater.wire.kernels import encoding, partitioning, spreading
 from lowwater.wire.records import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, fill_header
 
 _NARROW = (pa.binary(), pa.utf8())
@@ -23,6 +23,16 @@ class EncodedBatch(NamedTuple):
 
     data: bytearray
     rows: int
+
+
+class SpreadBatch(NamedTuple):
+    """Rows for one partition. `data` is their records, with room for a header before them."""
+
+    partition: int
+    chosen: Any
+    data: memoryview
+    base_timestamp: int
+    newest: int
 
 
 class OutgoingRows:
@@ -85,6 +95,32 @@ class OutgoingRows:
         )
         fill_header(data, header)
         return EncodedBatch(data, rows)
+
+    def spread(self, placed: Any, partitions: int, *, bytes_max: int) -> list[SpreadBatch]:
+        """All rows as batches of the partitions where they are placed (int32 by row, UNPLACED: left out).
+
+        Within its partition each row keeps its place. A batch has at most `bytes_max`, or one row.
+        """
+        batch_of, sizes = np.empty(self.count, np.int32), np.empty(self.count, np.int32)
+        planned, filling = np.empty(self.count, spreading.PLANNED_BATCH), np.full(partitions, -1, np.int32)
+        places = self.rows, self._headers
+        count = spreading.plan(*places, placed, bytes_max - HEADER_SIZE, filling, planned, batch_of, sizes)
+        planned = planned[:count].copy()
+        ends, order = np.zeros(count, np.int64), np.empty(self.count, np.int64)
+        partitioning.group(batch_of, ends, order)
+        stops = np.cumsum(planned["size"] + HEADER_SIZE)
+        starts = stops - planned["size"] - HEADER_SIZE
+        data = np.empty(int(stops[-1]) if count else 0, np.uint8)
+        planned["at"], planned["rows"] = starts + (HEADER_SIZE + data.ctypes.data), 0
+        spreading.write(*places, batch_of, sizes, planned)
+        view = data.data
+        assert not count or (planned["at"] == stops + data.ctypes.data).all(), "records are not as large as measured"
+        firsts = ends - planned["rows"]
+        columns = (planned["partition"], firsts, ends, starts, stops, planned["base_timestamp"], planned["newest"])
+        return [
+            SpreadBatch(partition, order[first:end], view[start:stop], base, newest)
+            for partition, first, end, start, stop, base, newest in zip(*map(np.ndarray.tolist, columns), strict=True)
+        ]
 
     # -- finding fields
 

@@ -332,7 +332,7 @@ def encode_batch(header: BatchHeader, body: Buffer) -> bytearray:
     return batch
 
 
-def fill_header(batch: bytearray, header: BatchHeader) -> None:
+def fill_header(batch: bytearray | memoryview, header: BatchHeader) -> None:
     """Write the header in front of records that are there already; its length and CRC are found."""
     _HEADER.pack_into(batch, 0, *header._replace(batch_length=len(batch) - PREFIX_SIZE))
     seal(batch)

@@ -9,7 +9,10 @@ from lowwater.client.errors import ClientError
 from lowwater.client.producing.identity import NOBODY, Identity
 from lowwater.client.producing.reports import Failure, Report
 from lowwater.types import TopicPartition
-from lowwater.wire.records import BatchHeader, fill_header
+from lowwater.wire import compression
+from lowwater.wire.records import HEADER_SIZE, BatchHeader, fill_header
+
+_UNBOUNDED = 1 << 31
 
 
 class Call:
@@ -68,47 +71,64 @@ class Call:
             self.on_end(self)
 
 
-class Parcel:
-    """Rows of a call for one partition; those before `at` are in batches already."""
-
-    __slots__ = ("at", "call", "chosen")
-
-    def __init__(self, call: Call, chosen: Any) -> None:
-        self.call = call
-        self.chosen = chosen
-        self.at = 0
-
-    @property
-    def rest(self) -> Any:
-        return self.chosen[self.at :]
-
-
 class Batch:
-    """Rows of a parcel as they are sent. They keep their sequence through every retry."""
+    """Rows of a call for one partition, as records behind the room for a header."""
 
-    __slots__ = ("call", "chosen", "data", "first", "identity", "sequence", "tries")
+    __slots__ = ("_base_timestamp", "_is_packed", "_newest", "call", "chosen", "data", "identity", "sequence", "tries")
 
-    def __init__(
-        self, call: Call, chosen: Any, first: int, data: bytearray, identity: Identity = NOBODY, sequence: int = -1
-    ) -> None:
+    def __init__(self, call: Call, chosen: Any, data: bytearray | memoryview, base_timestamp: int, newest: int) -> None:
         self.call = call
         self.chosen = chosen
-        self.first = first
         self.data = data
-        self.identity = identity
-        self.sequence = sequence
+        self.identity = NOBODY
+        self.sequence = -1
         self.tries = 0
+        self._base_timestamp = base_timestamp
+        self._newest = newest
+        self._is_packed = False
 
     @property
     def order(self) -> tuple[int, int]:
         """Of its partition's batches, smaller is to be written first."""
-        return self.call.number, self.first
+        return self.call.number, int(self.chosen[0])
 
-    def stamp(self, identity: Identity, sequence: int) -> None:
-        """Another identity, because the broker did not know the sequences of the one before."""
-        header = BatchHeader.parse(self.data)
-        stamped = header._replace(
-            producer_id=identity.producer_id, producer_epoch=identity.epoch, base_sequence=sequence
-        )
-        fill_header(self.data, stamped)
+    def pack(self, codec: int) -> None:
+        """Compress, once."""
+        if codec and not self._is_packed:
+            packed = bytearray(HEADER_SIZE)
+            packed += compression.compress(codec, memoryview(self.data)[HEADER_SIZE:].toreadonly())
+            self.data = packed
+        self._is_packed = True
+
+    def stamp(self, identity: Identity, sequence: int, attributes: int) -> None:
+        """Write the header. The sequence stays through every retry, unless the broker does not know the identity."""
         self.identity, self.sequence = identity, sequence
+        count = len(self.chosen)
+        header = BatchHeader(
+            base_offset=0,
+            batch_length=0,
+            leader_epoch=-1,
+            magic=2,
+            crc=0,
+            attributes=attributes,
+            last_offset_delta=count - 1,
+            base_timestamp=self._base_timestamp,
+            max_timestamp=self._newest,
+            producer_id=identity.producer_id,
+            producer_epoch=identity.epoch,
+            base_sequence=sequence,
+            record_count=count,
+        )
+        fill_header(self.data, header)
+
+    def halves(self) -> tuple[Batch, Batch]:
+        """The same rows in two batches, not yet packed nor stamped."""
+        half = len(self.chosen) // 2
+        return self._part(self.chosen[:half]), self._part(self.chosen[half:])
+
+    def _part(self, chosen: Any) -> Batch:
+        encoded = self.call.rows.encode(chosen, bytes_max=_UNBOUNDED)
+        header = BatchHeader.parse(encoded.data)
+        part = Batch(self.call, chosen, encoded.data, header.base_timestamp, header.max_timestamp)
+        part.tries = self.tries
+        return part

@@ -13,7 +13,7 @@ from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.errors import ClientError, ClosedError, TransactionError, UnknownTopicError
 from lowwater.client.flow import Flow
 from lowwater.client.loading import WRITING, load
-from lowwater.client.producing.calls import Call, Parcel
+from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.piles import Pile
 from lowwater.client.producing.reports import Failure, Report, Summary
@@ -180,9 +180,9 @@ class Producing:
         self._placing.discard(topic)
 
     def _spread(self, call: Call, named: Any, partitions: int) -> None:
-        parts, wrong = self._partitioner.spread(call.rows, named, partitions)
-        for partition, chosen in parts.items():
-            self.sender.put(TopicPartition(call.topic, partition), Parcel(call, chosen))
+        spread, wrong = self._partitioner.spread(call.rows, named, partitions)
+        for partition, chosen, data, base_timestamp, newest in spread:
+            self.sender.put(TopicPartition(call.topic, partition), Batch(call, chosen, data, base_timestamp, newest))
         if len(wrong):
             error = UnknownTopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic=call.topic, advice=f"the topic has {partitions} partitions"

@@ -10,14 +10,13 @@ from bisect import insort
 from collections import deque
 
 from lowwater.client.errors import ClientError, RecordTooLargeError
-from lowwater.client.producing.calls import Batch, Call, Parcel
+from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.identity import NOBODY, Identity
 from lowwater.client.producing.rules import Rules
 from lowwater.types import TopicPartition
-from lowwater.wire.records import HEADER_SIZE, TRANSACTIONAL
+from lowwater.wire.records import TRANSACTIONAL
 
 SEQUENCE_MASK = 0x7FFFFFFF
-_UNBOUNDED = 1 << 31
 
 
 class Outbox:
@@ -30,7 +29,8 @@ class Outbox:
         self.last_error: ClientError | None = None
         self.identity = NOBODY
         self._rules = rules
-        self._parcels: deque[Parcel] = deque()
+        self._attributes = rules.codec | (TRANSACTIONAL if rules.transactional_id is not None else 0)
+        self._fresh: deque[Batch] = deque()
         self._again: list[Batch] = []
         self._in_flight: list[Batch] = []
         self._node = -1
@@ -43,18 +43,14 @@ class Outbox:
     @property
     def has_work(self) -> bool:
         """Something is to be sent, now or later."""
-        return bool(self._again or self._parcels)
-
-    @property
-    def is_idle(self) -> bool:
-        return not (self._again or self._parcels or self._in_flight)
+        return bool(self._again or self._fresh)
 
     def holds(self, call: Call) -> bool:
         """Whether something of this call waits here."""
-        return call in (batch.call for batch in self._again) or call in (parcel.call for parcel in self._parcels)
+        return any(batch.call is call for batch in (*self._again, *self._fresh))
 
-    def put(self, parcel: Parcel) -> None:
-        self._parcels.append(parcel)
+    def put(self, batch: Batch) -> None:
+        self._fresh.append(batch)
 
     def may_send(self, node: int, now_ms: float) -> bool:
         if not self.has_work or now_ms < self.not_before_ms:
@@ -72,7 +68,7 @@ class Outbox:
         """The next batch, from now on in flight; None when the rows that were next cannot be sent at all."""
         if identity != self.identity and not self._in_flight and (self._begins_anew or not self._again):
             self._adopt(identity)
-        batch = self._again.pop(0) if self._again else self._encoded()
+        batch = self._again.pop(0) if self._again else self._next_fresh()
         if batch is None:
             return None
         batch.tries += 1
@@ -85,41 +81,24 @@ class Outbox:
         self.identity, self._next_sequence, self._begins_anew = identity, 0, False
         self._is_known = identity is NOBODY
         for batch in self._again:
-            batch.stamp(identity, self._sequence_for(len(batch.chosen)))
+            self._stamp(batch)
 
-    def _sequence_for(self, rows: int) -> int:
-        if self.identity is NOBODY:
-            return -1
-        sequence = self._next_sequence
-        self._next_sequence = (sequence + rows) & SEQUENCE_MASK
-        return sequence
-
-    def _encoded(self) -> Batch | None:
-        parcel = self._parcels[0]
-        batch = self._encode(parcel.call, parcel.chosen, parcel.at, self._rules.batch_bytes, self._next_sequence)
-        parcel.at += len(batch.chosen)
-        if parcel.at == len(parcel.chosen):
-            self._parcels.popleft()
+    def _next_fresh(self) -> Batch | None:
+        batch = self._fresh.popleft()
+        batch.pack(self._rules.codec)
         if len(batch.data) > self._rules.record_bytes and len(batch.chosen) == 1:
             batch.call.failed(self.partition.partition, batch.chosen, self.too_large(batch))
             return None
-        batch.sequence = self._sequence_for(len(batch.chosen))
+        self._stamp(batch)
         return batch
 
-    def _encode(self, call: Call, chosen: object, first: int, bytes_max: int, sequence: int) -> Batch:
-        identity = self.identity
-        encoded = call.rows.encode(
-            chosen,
-            first,
-            bytes_max=max(bytes_max, HEADER_SIZE + 1),
-            codec=self._rules.codec,
-            attributes=TRANSACTIONAL if self._rules.transactional_id is not None else 0,
-            producer_id=identity.producer_id,
-            producer_epoch=identity.epoch,
-            base_sequence=-1 if identity is NOBODY else sequence,
-        )
-        rows = chosen[first : first + encoded.rows]  # type: ignore[index]
-        return Batch(call, rows, first, encoded.data, identity, sequence)
+    def _stamp(self, batch: Batch) -> None:
+        """The next sequence of the identity."""
+        if self.identity is NOBODY:
+            batch.stamp(NOBODY, -1, self._attributes)
+            return
+        batch.stamp(self.identity, self._next_sequence, self._attributes)
+        self._next_sequence = (self._next_sequence + len(batch.chosen)) & SEQUENCE_MASK
 
     def too_large(self, batch: Batch) -> RecordTooLargeError:
         """Of a batch with one row."""
@@ -161,26 +140,23 @@ class Outbox:
     def halve(self, batch: Batch) -> None:
         """It is too large for its topic: two of half its rows each, which share its sequence."""
         self._in_flight.remove(batch)
-        half = len(batch.chosen) // 2
-        for chosen, at in ((batch.chosen[:half], 0), (batch.chosen[half:], half)):
-            sequence = -1 if batch.sequence < 0 else (batch.sequence + at) & SEQUENCE_MASK
-            part = self._encode(batch.call, chosen, 0, _UNBOUNDED, sequence)
-            part.first = batch.first + at
-            part.tries = batch.tries
+        sequence = batch.sequence
+        for part in batch.halves():
+            part.pack(self._rules.codec)
+            part.stamp(batch.identity, sequence, self._attributes)
             insort(self._again, part, key=_order)
+            if sequence >= 0:
+                sequence = (sequence + len(part.chosen)) & SEQUENCE_MASK
 
     # ---- giving up
 
     def drop(self, error: ClientError, of: Call | None = None) -> None:
         """What waits fails, all of it or that of one call. What is in flight is answered first."""
-        dropped = [batch for batch in self._again if of is None or batch.call is of]
-        parcels = [parcel for parcel in self._parcels if of is None or parcel.call is of]
-        self._again = [batch for batch in self._again if batch not in dropped]
-        self._parcels = deque(parcel for parcel in self._parcels if parcel not in parcels)
+        dropped = [batch for batch in (*self._again, *self._fresh) if of is None or batch.call is of]
+        self._again = [batch for batch in self._again if of is not None and batch.call is not of]
+        self._fresh = deque(batch for batch in self._fresh if of is not None and batch.call is not of)
         for batch in dropped:
             batch.call.failed(self.partition.partition, batch.chosen, error)
-        for parcel in parcels:
-            parcel.call.failed(self.partition.partition, parcel.rest, error)
 
 
 def _order(batch: Batch) -> tuple[int, int]:

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from lowwater.client.driver import jitter
-from lowwater.client.outgoing import OutgoingRows
+from lowwater.client.outgoing import OutgoingRows, SpreadBatch
 from lowwater.ports import Ids
 from lowwater.wire.kernels import partitioning
 from lowwater.wire.kernels.partitioning import CRC32, MURMUR2, UNPLACED
@@ -40,8 +40,8 @@ class Partitioner:
         self._batch_bytes = batch_bytes
         self._ids = ids
 
-    def spread(self, rows: OutgoingRows, named: Any, partitions: int) -> tuple[dict[int, Any], Any]:
-        """Rows by partition, in their order, and those that name a partition which the topic does not have.
+    def spread(self, rows: OutgoingRows, named: Any, partitions: int) -> tuple[list[SpreadBatch], Any]:
+        """Rows in batches by partition, and those that name a partition which the topic does not have.
 
         `named` is what the rows say themselves, UNPLACED where they say nothing, or None when none says anything.
         """
@@ -53,7 +53,7 @@ class Partitioner:
             partitioning.place(rows.rows, self._way.hashing, self._way.size_min, partitions, placed)
         partitioning.stick(rows.rows, self._begin_at(partitions), self._run_bytes(rows, partitions), partitions, placed)
         placed[wrong] = UNPLACED
-        return _grouped(placed, partitions), wrong
+        return rows.spread(placed, partitions, bytes_max=self._batch_bytes), wrong
 
     def _begin_at(self, partitions: int) -> int:
         return int(jitter(self._ids) * partitions)
@@ -63,10 +63,3 @@ class Partitioner:
         sizes = rows.rows["value_size"]
         share = (int(sizes.sum(dtype=np.int64)) + rows.count) // partitions
         return max(min(share, self._batch_bytes), RUN_BYTES_MIN)
-
-
-def _grouped(placed: Any, partitions: int) -> dict[int, Any]:
-    ends, order = np.zeros(partitions, np.int64), np.empty(len(placed), np.int64)
-    partitioning.group(placed, ends, order)
-    starts = np.concatenate(([0], ends[:-1]))
-    return {int(each): order[starts[each] : ends[each]] for each in np.flatnonzero(ends > starts)}

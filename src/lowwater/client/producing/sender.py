@@ -16,7 +16,7 @@ from lowwater.client.errors import (
     broker_error,
 )
 from lowwater.client.flow import Flow
-from lowwater.client.producing.calls import Batch, Call, Parcel
+from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.identity import Identity
 from lowwater.client.producing.outbox import Outbox
 from lowwater.client.producing.requests import NAMES_UNTIL, answers_in, produce_request
@@ -68,14 +68,14 @@ class Sender:
         self._is_due = False
         self._given_up: ClientError | None = None
 
-    def put(self, partition: TopicPartition, parcel: Parcel) -> None:
+    def put(self, partition: TopicPartition, batch: Batch) -> None:
         if self._given_up is not None:
-            parcel.call.failed(partition.partition, parcel.chosen, self._given_up)
+            batch.call.failed(partition.partition, batch.chosen, self._given_up)
             return
         outbox = self._outboxes.get(partition)
         if outbox is None:
             outbox = self._outboxes[partition] = Outbox(partition, self._rules)
-        outbox.put(parcel)
+        outbox.put(batch)
         self._waiting[partition] = outbox
         self.look()
 

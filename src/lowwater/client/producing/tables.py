@@ -26,8 +26,10 @@ __all__ = [
     "record_batch",
 ]
 
-ROWS_MAX = 1 << 20
-"""Of one piece: enough for full batches, and the first leaves while later ones are still prepared."""
+# Of one piece: enough for full batches, and the first leave while later ones are still prepared. Larger pieces of
+# memory are given back to the system each time, and cost more than they save.
+ROWS_MAX = 128 * 1024
+BYTES_MAX = 16 * 1024 * 1024
 ROWS_FEW = 8_192
 
 
@@ -46,8 +48,10 @@ def batches_of(table: Any) -> Iterator[Any]:
     else:
         raise BadRowsError(f"{type(table).__name__} is no Arrow table, record batch or reader")
     for batch in source:
-        for start in range(0, batch.num_rows, ROWS_MAX):
-            yield batch.slice(start, ROWS_MAX) if batch.num_rows > ROWS_MAX else batch
+        row_bytes = batch.nbytes // batch.num_rows + 1 if batch.num_rows else 1
+        rows = min(ROWS_MAX, max(BYTES_MAX // row_bytes, 1))
+        for start in range(0, batch.num_rows, rows):
+            yield batch.slice(start, rows)
 
 
 def _batches_in(table: Any) -> Any:

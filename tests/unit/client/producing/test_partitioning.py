@@ -45,8 +45,10 @@ def spread(
     partitioner = Partitioner(way, of.get("batch_bytes", 1_000_000), SeededIds(of.get("seed", 0)))
     parts, wrong = partitioner.spread(OutgoingRows(batch, now_ms=0), named, partitions)
     found: list[int | None] = [None] * len(keys)
-    for partition, rows in parts.items():
-        assert list(rows) == sorted(rows), "rows of a partition keep their order"
+    last = dict.fromkeys(range(partitions), -1)
+    for partition, rows, *_ in parts:
+        assert [last[partition], *rows] == sorted([last[partition], *rows]), "rows of a partition keep their order"
+        last[partition] = rows[-1]
         for row in rows:
             assert found[row] is None, "a row goes to one partition"
             found[row] = partition
