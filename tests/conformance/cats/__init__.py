@@ -1,0 +1,1 @@
+"""kcat and `lowwater cat`, given the same command lines."""
