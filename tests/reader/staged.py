@@ -40,10 +40,11 @@ class Stage:
         """A reader of all topics, as far as it comes without any Fetch being answered."""
         topics = sorted({one.topic for one in self.logs})
         self.reading = Reading(self.cluster, wanted(topics, start=start, stop=stop), Options(**options))
-        self._run(self.reading.begin())
+        self.run(self.reading.begin())
         return self.reading
 
-    def _run(self, coroutine: Any) -> None:
+    def run(self, coroutine: Any) -> None:
+        """As far as it comes without time passing, which has to be to its end."""
         flow = Flow(coroutine)
         self.driver.time.settle()
         flow.result()
@@ -166,7 +167,7 @@ class Stage:
     def poll(self) -> Any:
         """One poll that waits for nothing: a batch, or None."""
         assert self.reading is not None
-        self._run(self.reading.poll(0))
+        self.run(self.reading.poll(0))
         return self.reading.take()
 
     def drain(self) -> list[str]:

@@ -1,0 +1,252 @@
+"""The reader as people use it, on a real broker: ours, or with --against=kafka Apache Kafka."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pyarrow as pa
+import pytest
+from tests.conformance.under_test import UnderTest
+from tests.reader.writing import PATIENCE_S, Writer
+
+import lowwater
+from lowwater import Reader, TopicPartition
+from lowwater.client.arrow import SCHEMA
+from lowwater.client.errors import ClosedError, ConnectError
+
+TopicOf = Callable[..., str]
+
+
+def times(batch: Any) -> list[int]:
+    return batch.column("timestamp").cast("int64").to_pylist()  # type: ignore[no-any-return]
+
+
+def read_times(reader: Reader, count: int) -> list[int]:
+    """The times of the next rows, as they come."""
+    found: list[int] = []
+    until = time.monotonic() + PATIENCE_S
+    while len(found) < count and time.monotonic() < until:
+        found += times(reader.poll(1000))
+    return found
+
+
+def committed(writer: Writer, group: str) -> dict[int, int]:
+    offsets = writer.admin.group_offsets([group]).checked()[group]
+    return {one.partition: each.offset for one, each in offsets.items()}
+
+
+def until(is_so: Callable[[], bool]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not is_so():
+        assert time.monotonic() < deadline, "it did not happen"
+        time.sleep(0.01)
+
+
+# -- ways to read
+
+
+def test_a_loop_gives_every_row_in_order_and_ends_at_the_stop(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 300], [200, 400])
+    with lowwater.read(topic, bootstrap=broker.bootstrap, stop="latest", batch_size=3) as reader:
+        batches = list(reader)
+        assert [time for batch in batches for time in times(batch)] == [100, 200, 300, 400]
+        assert all(0 < batch.num_rows <= 3 for batch in batches)
+        assert reader.is_finished
+        assert list(reader) == []
+
+
+def test_a_poll_that_brings_nothing_gives_a_batch_without_rows(broker: UnderTest, topic_of: TopicOf) -> None:
+    with lowwater.read(topic_of([]), bootstrap=broker.bootstrap) as reader:
+        batch = reader.poll(0)
+        assert batch.num_rows == 0
+        assert batch.schema == SCHEMA
+        assert not reader.is_finished
+
+
+def test_reading_goes_on_as_records_are_written(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    topic = topic_of([100])
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        assert read_times(reader, 1) == [100]
+        assert reader.is_live
+        writer.write(TopicPartition(topic, 0), [200])
+        assert read_times(reader, 1) == [200]
+
+
+def test_a_table_ends_with_what_was_there_at_the_beginning(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 300], [200])
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        writer.write(TopicPartition(topic, 0), [400])
+        assert times(reader.to_table()) == [100, 200, 300]
+        assert reader.positions == {TopicPartition(topic, 0): 2, TopicPartition(topic, 1): 1}
+
+
+def test_a_table_after_some_batches_has_what_is_left_by_now(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200, 300])
+    with lowwater.read(topic, bootstrap=broker.bootstrap, batch_size=1) as reader:
+        assert times(reader.poll(PATIENCE_S * 1000)) == [100]
+        writer.write(TopicPartition(topic, 0), [400])
+        assert times(reader.to_table()) == [200, 300, 400]
+
+
+def test_a_table_of_nothing_has_the_columns(broker: UnderTest, topic_of: TopicOf) -> None:
+    with lowwater.read(topic_of([], []), bootstrap=broker.bootstrap) as reader:
+        table = reader.to_table()
+    assert table.num_rows == 0
+    assert table.schema == SCHEMA
+
+
+def test_whatever_speaks_arrow_takes_the_reader_as_it_is(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 300], [200])
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        assert times(pa.table(reader)) == [100, 200, 300]
+    with lowwater.read(topic, bootstrap=broker.bootstrap, batch_size=2) as reader:
+        stream = reader.to_reader()
+        assert isinstance(stream, pa.RecordBatchReader)
+        assert [batch.num_rows for batch in stream] == [2, 1]
+
+
+def test_key_value_and_headers_are_as_they_were_written(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    from confluent_kafka import Producer
+
+    topic = topic_of([])
+    producer = Producer({"bootstrap.servers": broker.bootstrap})
+    producer.produce(topic, b"", key=None, partition=0, timestamp=100, headers=[("a", b"1"), ("a", None)])
+    producer.produce(topic, None, key=b"k", partition=0, timestamp=200)
+    assert producer.flush(PATIENCE_S) == 0
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        first, second = reader.to_table().to_pylist()
+    assert (first["key"], first["value"], first["topic"], first["partition"]) == (None, b"", topic, 0)
+    assert first["headers"] == [{"key": "a", "value": b"1"}, {"key": "a", "value": None}]
+    assert (second["key"], second["value"], second["offset"], second["headers"]) == (b"k", None, 1, [])
+    assert second["timestamp"] == datetime(1970, 1, 1, tzinfo=UTC) + timedelta(milliseconds=200)
+    assert second["timestamp_type"] == 0
+
+
+def test_single_partitions_can_be_read(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100], [200], [300])
+    with lowwater.read([f"{topic}[0]", (topic, 2)], bootstrap=broker.bootstrap) as reader:
+        assert times(reader.to_table()) == [100, 300]
+
+
+def test_exact_ranges_can_be_read(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of(list(range(10)), list(range(10)))
+    one, two = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    ranges: Any = {"start": {one: 2, two: 9}, "stop": {one: 5, two: 9}}
+    with lowwater.read([one, two], bootstrap=broker.bootstrap, order=None, **ranges) as reader:
+        assert times(reader.to_table()) == [2, 3, 4]
+        assert reader.positions == {one: 5, two: 9}
+
+
+def test_a_time_to_start_at_and_one_to_stop_at(broker: UnderTest, topic_of: TopicOf) -> None:
+    now = datetime.now(UTC).replace(microsecond=0)
+    now_ms = int(now.timestamp() * 1000)
+    topic = topic_of([now_ms - 7_200_000, now_ms - 1_800_000, now_ms - 60_000])
+    given: Any = {"bootstrap": broker.bootstrap}
+    with lowwater.read(topic, start="-1h", stop=timedelta(minutes=10), **given) as reader:
+        assert times(reader.to_table()) == [now_ms - 1_800_000]
+    with lowwater.read(topic, start=now - timedelta(hours=3), stop=now - timedelta(hours=1), **given) as reader:
+        assert times(reader.to_table()) == [now_ms - 7_200_000]
+
+
+def test_a_stop_that_is_still_to_come_is_waited_for(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    topic = topic_of([100], [])
+    stop = datetime.now(UTC) + timedelta(seconds=1)
+    stop_ms = int(stop.timestamp() * 1000)
+    with lowwater.read(topic, bootstrap=broker.bootstrap, stop=stop) as reader:
+        assert read_times(reader, 1) == [100]
+        assert not reader.is_finished
+        writer.write(TopicPartition(topic, 1), [200, stop_ms + 5_000, 300])
+        assert [time for batch in reader for time in times(batch)] == [200, 300]
+        assert reader.is_finished
+
+
+# -- memory
+
+
+def test_large_rows_and_partitions_far_apart_in_time_stay_within_the_bound(
+    broker: UnderTest, topic_of: TopicOf
+) -> None:
+    from confluent_kafka import Producer
+
+    topic = topic_of([], [], **{"max.message.bytes": "2000000"})
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "message.max.bytes": 2_000_000, "linger.ms": 0})
+    for number in range(40):
+        producer.produce(topic, b"x" * 1_000_000, partition=number % 2, timestamp=(number % 2) * 1_000 + number + 1)
+        producer.flush(PATIENCE_S)
+    bound = 8_000_000
+    with lowwater.read(topic, bootstrap=broker.bootstrap, held_bytes_max=bound, stop="latest") as reader:
+        held, found = 0, []
+        for batch in reader:
+            found += times(batch)
+            held = max(held, reader.stats.held_bytes)
+    assert found == [*range(1, 40, 2), *range(1_002, 1_041, 2)]
+    assert held <= bound
+
+
+# -- the end
+
+
+def test_a_reader_that_is_closed_says_so(broker: UnderTest, topic_of: TopicOf) -> None:
+    reader = lowwater.read(topic_of([100]), bootstrap=broker.bootstrap)
+    reader.close()
+    reader.close()
+    with pytest.raises(ClosedError):
+        reader.poll()
+
+
+def test_brokers_that_cannot_be_reached_are_an_error_that_says_where() -> None:
+    with pytest.raises(ConnectError, match=r"127\.0\.0\.1:1"):
+        lowwater.read("orders", bootstrap="127.0.0.1:1", config={"default.api.timeout.ms": 300})
+
+
+# -- commits
+
+
+def test_what_is_being_worked_on_is_not_committed_before_the_next_poll(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200, 300])
+    group = f"{topic}-group"
+    config = {"auto.commit.interval.ms": 20}
+    with lowwater.read(topic, bootstrap=broker.bootstrap, group=group, batch_size=1, config=config) as reader:
+        assert read_times(reader, 1) == [100]
+        assert committed(writer, group) == {}
+        assert read_times(reader, 1) == [200]
+        until(lambda: committed(writer, group) == {0: 1})
+    assert committed(writer, group) == {0: 2}
+
+
+def test_after_an_exception_the_batch_at_which_it_happened_comes_again(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200, 300])
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group"}
+
+    def fail_at_the_second_row() -> None:
+        with lowwater.read(topic, batch_size=1, **given) as reader:
+            assert read_times(reader, 1) == [100]
+            assert read_times(reader, 1) == [200]
+            raise RuntimeError("the caller fails")
+
+    with pytest.raises(RuntimeError):
+        fail_at_the_second_row()
+    assert committed(writer, f"{topic}-group") == {0: 1}
+    with lowwater.read(topic, stop="latest", **given) as reader:
+        assert times(reader.to_table()) == [200, 300]
+
+
+def test_a_group_that_has_read_everything_has_nothing_left(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100], [200])
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group"}
+    with lowwater.read(topic, **given) as reader:
+        assert times(reader.to_table()) == [100, 200]
+    with lowwater.read(topic, **given) as reader:
+        assert times(reader.to_table()) == []
+        assert reader.is_finished
