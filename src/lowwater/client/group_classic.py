@@ -50,6 +50,7 @@ class ClassicProtocol:
         self._heartbeats.start(share.identity)
         self._topics.watch()
         self._had = Owned(mine, share.identity.generation)
+        await self._topics.get_to_know(mine)
         if await share.take_over(mine):
             self._rejoin("partitions were given up for others")
         share.state = State.STABLE

@@ -84,8 +84,10 @@ class ConsumerProtocol:
             await self._take_over()
 
     async def _take_over(self) -> None:
-        assert self._target is not None
-        await self._share.take_over(self._target)
+        target = self._target
+        assert target is not None
+        await self._topics.get_to_know(target)
+        await self._share.take_over(target)
         self._share.state = State.STABLE
         self._bell.ring()
 

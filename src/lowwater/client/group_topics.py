@@ -9,6 +9,7 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.driver import sleep
 from lowwater.client.errors import ClientError
 from lowwater.client.flow import Flow
+from lowwater.types import TopicPartition
 
 
 class Topics:
@@ -39,6 +40,17 @@ class Topics:
         self._led = topics
         self._counts = await self._count()
         return dict(self._counts)
+
+    async def get_to_know(self, partitions: Iterable[TopicPartition]) -> None:
+        """Who shares partitions out may have seen some that are newer than what is known here."""
+        known = self._cluster.known
+        news = {
+            one.topic
+            for one in partitions
+            if (topic := known(one.topic)) is None or one.partition not in topic.partitions
+        }
+        with contextlib.suppress(ClientError):  # whoever reads them asks again
+            await self._cluster.present(news)
 
     def watch(self) -> None:
         self.stop()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeVar
 
-from tests.unit.client.virtual import LATER, Asked, VirtualDriver, network_of, talking
+from tests.unit.client.virtual import APIS, LATER, Asked, VirtualDriver, network_of, talking, versions_answer
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import Address
@@ -24,6 +24,9 @@ from lowwater.groups.consumer_protocol import (
 )
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import (
+    API,
+    ApiVersionsResponse,
+    ConsumerGroupHeartbeatResponse,
     FindCoordinatorResponse,
     HeartbeatResponse,
     JoinGroupResponse,
@@ -33,6 +36,7 @@ from lowwater.wire.messages import (
     OffsetFetchResponse,
     SyncGroupResponse,
 )
+from lowwater.wire.messages.consumer_group_heartbeat import Assignment, TopicPartitions
 from lowwater.wire.messages.find_coordinator import Coordinator as Found
 from lowwater.wire.messages.join_group import JoinGroupResponseMember
 from lowwater.wire.messages.metadata import (
@@ -64,16 +68,20 @@ class GroupWorld:
         self.members = 0
         self.counts = {"t": 4}
         self.share: dict[str, list[int]] | None = None
+        self.told_share: dict[str, list[int]] | None = None
         self.offsets: dict[TopicPartition, int] = {}
         self.codes: dict[str, list[int]] = {}
         self.partition_codes: dict[TopicPartition, list[int]] = {}
         self.held: set[str] = set()
+        self.asked: list[Asked] = []
         self.waiting: list[Asked] = []
         self.answers: dict[str, Callable[[Asked, int], Any]] = {
             name: partial(usual, self) for name, usual in _ANSWERS.items()
         }
         self.driver = VirtualDriver(talking({name: self._answering(name) for name in _ANSWERS}))
-        usual = {"heartbeat_interval_ms": 1000, "session_timeout_ms": 10_000, "max_poll_interval_ms": 60_000}
+        usual: dict[str, Any] = {"max_poll_interval_ms": 60_000}
+        if settings.get("group_protocol") != "consumer":
+            usual |= {"heartbeat_interval_ms": 1000, "session_timeout_ms": 10_000}
         self.cluster = Cluster(network_of(self.driver, **{**usual, **settings}))
         self.coordinator = Coordinator(self.cluster, "g")
         self.heard = Heard()
@@ -98,8 +106,8 @@ class GroupWorld:
         self.begin(self.member.enter_poll())
 
     def said(self, name: str) -> list[Any]:
-        """The requests of one API."""
-        return [asked.request for asked in self.driver.requests(name)]
+        """The requests of one API, in order."""
+        return [asked.request for asked in self.asked if asked.api.name == name]
 
     def let_go(self) -> None:
         """Answer what was held."""
@@ -116,6 +124,7 @@ class GroupWorld:
 
     def _answering(self, name: str) -> Any:
         def answer(asked: Asked) -> Any:
+            self.asked.append(asked)
             if name in self.held:
                 self.waiting.append(asked)
                 return LATER
@@ -142,7 +151,7 @@ class GroupWorld:
             MetadataResponsePartition(partition_index=number, leader_id=1, replica_nodes=[1], isr_nodes=[1])
             for number in range(self.counts.get(name, 0))
         ]
-        return MetadataResponseTopic(name=name, error_code=code, partitions=partitions)
+        return MetadataResponseTopic(name=name, topic_id=topic_id(name), error_code=code, partitions=partitions)
 
     def find(self, asked: Asked, code: int) -> FindCoordinatorResponse:
         at = BROKERS[self.node]
@@ -183,6 +192,26 @@ class GroupWorld:
 
     def beat(self, asked: Asked, code: int) -> HeartbeatResponse:
         return HeartbeatResponse(error_code=code)
+
+    def consumer(self, asked: Asked, code: int) -> ConsumerGroupHeartbeatResponse:
+        """The coordinator of the consumer protocol: `share` is what the member is to have, told when it changes."""
+        request = asked.request
+        if code:
+            return ConsumerGroupHeartbeatResponse(error_code=code, error_message="so it is")
+        if request.member_epoch < 0:
+            return ConsumerGroupHeartbeatResponse(member_epoch=request.member_epoch)
+        share = {"t": list(range(self.counts["t"]))} if self.share is None else self.share
+        is_new = share != self.told_share or request.member_epoch == 0
+        if is_new:
+            self.generation += 1
+            self.told_share = share
+        given = [TopicPartitions(topic_id=topic_id(topic), partitions=numbers) for topic, numbers in share.items()]
+        return ConsumerGroupHeartbeatResponse(
+            member_id=request.member_id or MEMBER,
+            member_epoch=self.generation,
+            heartbeat_interval_ms=1000,
+            assignment=Assignment(topic_partitions=given) if is_new else None,
+        )
 
     def leave(self, asked: Asked, code: int) -> LeaveGroupResponse:
         return LeaveGroupResponse(error_code=code)
@@ -246,6 +275,7 @@ _ANSWERS: dict[str, Any] = {
     "SyncGroup": GroupWorld.sync,
     "Heartbeat": GroupWorld.beat,
     "LeaveGroup": GroupWorld.leave,
+    "ConsumerGroupHeartbeat": GroupWorld.consumer,
     "OffsetCommit": GroupWorld.commit,
     "OffsetFetch": GroupWorld.fetch,
 }
@@ -288,5 +318,22 @@ def assignment(share: dict[str, list[int]]) -> bytes:
     )
 
 
+def topic_id(name: str) -> bytes:
+    return name.encode().ljust(16, b"!")
+
+
 def at(*numbers: int, topic: str = "t") -> list[TopicPartition]:
     return [TopicPartition(topic, number) for number in numbers]
+
+
+def only(world: GroupWorld, name: str, versions: tuple[int, int]) -> None:
+    """Brokers know these versions of one API, and all of the others."""
+    key = next(key for key, api in API.items() if api.name == name)
+    known = {each: (api.version_min, api.version_max) for each, api in APIS.items()} | {key: versions}
+    usual = world.driver.answer
+
+    def answer(asked: Asked) -> object:
+        usual_answer = usual(asked)
+        return versions_answer(known) if isinstance(usual_answer, ApiVersionsResponse) else usual_answer
+
+    world.driver.answer = answer

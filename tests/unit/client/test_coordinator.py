@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.client.group_world import GroupWorld, at
-from tests.unit.client.virtual import APIS, Asked, refused, versions_answer
+from tests.unit.client.group_world import GroupWorld, at, only
+from tests.unit.client.virtual import refused
 
 from lowwater.client.config import Address
 from lowwater.client.coordinator import TRANSACTION, Committed, Identity, NodeOf, coordinators
@@ -20,22 +20,9 @@ from lowwater.client.errors import (
     UnknownTopicError,
 )
 from lowwater.errors import ErrorCode
-from lowwater.wire.messages import API, ApiVersionsResponse
+from lowwater.wire.messages import API
 
 ONE, TWO = at(0, 1)
-
-
-def only(world: GroupWorld, name: str, versions: tuple[int, int]) -> None:
-    """Brokers know these versions of one API, and all of the others."""
-    key = next(key for key, api in API.items() if api.name == name)
-    known = {each: (api.version_min, api.version_max) for each, api in APIS.items()} | {key: versions}
-    usual = world.driver.answer
-
-    def answer(asked: Asked) -> object:
-        usual_answer = usual(asked)
-        return versions_answer(known) if isinstance(usual_answer, ApiVersionsResponse) else usual_answer
-
-    world.driver.answer = answer
 
 
 def versions_of(name: str) -> list[int]:

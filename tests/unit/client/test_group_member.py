@@ -267,6 +267,18 @@ def test_nothing_new_causes_no_rebalance() -> None:
     assert world.generation == 1
 
 
+def test_partitions_newer_than_what_is_known_are_looked_up_before_they_are_handed_on() -> None:
+    world = started()
+    world.counts["t"] = 6
+    world.share = {"t": [5]}
+    world.refuse("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS)
+    world.advance(1_000)
+    assert world.heard.events[-1] == ("assigned", [5])
+    known = world.cluster.known("t")
+    assert known is not None
+    assert 5 in known.partitions
+
+
 # ---- losing the place
 
 
