@@ -142,7 +142,8 @@ def test_checking_makes_nothing(admin: Any, name: str) -> None:
 def test_partitions_can_be_placed_by_hand(admin: Any, name: str) -> None:
     [node] = admin.describe_cluster().brokers
     admin.create_topics([NewTopic(name, replicas={0: (node.id,), 1: (node.id,)})]).checked()
-    eventually(lambda: len(admin.describe_topics([name])[name].partitions) == 2)
+    eventually(lambda: name in admin.list_topics())
+    assert len(admin.describe_topics([name])[name].partitions) == 2
     assert admin.describe_topics([name])[name].partitions[1].replicas == (node.id,)
 
 

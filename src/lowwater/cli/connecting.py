@@ -30,11 +30,11 @@ if TYPE_CHECKING:  # loaded when something is asked of a broker, so that --help 
 T = TypeVar("T")
 
 BOOTSTRAP = "localhost:9092"
-# Somebody waits at the terminal: what does not work soon is told soon, and a topic that is not there is not waited for.
+# Somebody waits at the terminal: what does not work soon is told soon.
 PATIENCE = {
     "default.api.timeout.ms": "15000",
     "socket.connection.setup.timeout.ms": "5000",
-    "topic.metadata.propagation.max.ms": "0",
+    "topic.metadata.propagation.max.ms": "1000",
     "client.id": "lowwater-cli",
 }
 FIRST_CONTACT_MS = 1_500
