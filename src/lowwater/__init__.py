@@ -14,9 +14,18 @@ if TYPE_CHECKING:
     from lowwater.client.admin.aio import AsyncAdmin
     from lowwater.client.admin.blocking import Admin
     from lowwater.client.admin.topic_changes import NewTopic
+    from lowwater.client.async_producer import AsyncProducer, AsyncReport
     from lowwater.client.consumer_manager import AsyncConsumerManager, ConsumerManager, SourceTopic
     from lowwater.client.errors import ClientError
-    from lowwater.client.producer import AsyncProducer, AsyncReport, BlockingReport, Failure, Placed, Producer, Summary
+    from lowwater.client.producer import (
+        BlockingReport,
+        Failure,
+        Placed,
+        Prepared,
+        Producer,
+        Summary,
+        end_transaction,
+    )
     from lowwater.client.reader import AsyncReader, Reader, ReaderStats, read
     from lowwater.client.releasing import Lost
     from lowwater.errors import ConfigError, LowwaterError
@@ -28,9 +37,9 @@ _HOMES = {
     "Admin": "lowwater.client.admin.blocking",
     "AsyncAdmin": "lowwater.client.admin.aio",
     "AsyncConsumerManager": "lowwater.client.consumer_manager",
-    "AsyncProducer": "lowwater.client.producer",
+    "AsyncProducer": "lowwater.client.async_producer",
     "AsyncReader": "lowwater.client.reader",
-    "AsyncReport": "lowwater.client.producer",
+    "AsyncReport": "lowwater.client.async_producer",
     "BlockingReport": "lowwater.client.producer",
     "ClientError": "lowwater.client.errors",
     "ConfigError": "lowwater.errors",
@@ -40,12 +49,14 @@ _HOMES = {
     "LowwaterError": "lowwater.errors",
     "NewTopic": "lowwater.client.admin.topic_changes",
     "Placed": "lowwater.client.producer",
+    "Prepared": "lowwater.client.producer",
     "Producer": "lowwater.client.producer",
     "Reader": "lowwater.client.reader",
     "ReaderStats": "lowwater.client.reader",
     "SourceTopic": "lowwater.client.consumer_manager",
     "Summary": "lowwater.client.producer",
     "TopicPartition": "lowwater.types",
+    "end_transaction": "lowwater.client.producer",
     "read": "lowwater.client.reader",
 }
 
@@ -65,6 +76,7 @@ __all__ = [
     "LowwaterError",
     "NewTopic",
     "Placed",
+    "Prepared",
     "Producer",
     "Reader",
     "ReaderStats",
@@ -72,6 +84,7 @@ __all__ = [
     "Summary",
     "TopicPartition",
     "__version__",
+    "end_transaction",
     "read",
 ]
 

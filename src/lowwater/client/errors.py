@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Self
+from typing import Any, Self
 
 from lowwater.errors import ErrorCode, LowwaterError
 from lowwater.types import TopicPartition
@@ -191,17 +191,17 @@ class DeliveryTimeoutError(RequestTimeoutError):
 
 
 class DeliveryError(ClientError):
-    """Some rows of a call were not written; `first` says why the first of them was not."""
+    """Rows were not written; `first` says why the first of them was not, `summary` what became of all."""
 
-    def __init__(self, failed: int, rows: int, row: int, first: ClientError) -> None:
+    def __init__(self, summary: Any, row: int, first: ClientError) -> None:
         super().__init__(
-            f"{failed} of {rows} rows were not written, row {row} because: {first.what}",
+            f"{summary.failed} of {summary.rows} rows were not written, row {row} because: {first.what}",
             topic=first.topic,
             partition=first.partition,
             advice=first.advice,
         )
+        self.summary = summary
         self.first = first
-        self.failed = failed
         self.after(first.tries, first.elapsed_ms)
 
 

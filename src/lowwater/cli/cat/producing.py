@@ -126,7 +126,7 @@ class Feed:
 
     def flush(self) -> bool:
         """Wait for everything; whether all of it was written."""
-        summary: Summary = self._producer.flush()
+        summary: Summary = self._producer.flush(raise_failures=False)
         for failure in summary.failures:
             count = len(failure.rows)
             what = "message" if count == 1 else f"{count} messages"

@@ -16,7 +16,7 @@ from lowwater.client.loading import WRITING, load
 from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.piles import Pile
-from lowwater.client.producing.reports import Failure, Report, Summary
+from lowwater.client.producing.reports import FAILURES_KEPT, Failure, Report, Summary
 from lowwater.client.producing.rules import Rules
 from lowwater.client.producing.sender import Sender, Standing
 from lowwater.client.producing.standing import Anonymous, Idempotent
@@ -47,6 +47,7 @@ class Producing:
         self._room: deque[Pending[None]] = deque()
         self._reports: dict[Report, None] = {}
         self._summary = Summary()
+        self._failures: list[Report] = []  # those with rows that failed, since the last flush
         self._expiry: Timer | None = None
         self._is_closed = False
 
@@ -107,6 +108,8 @@ class Producing:
     def _reported(self, report: Report) -> None:
         del self._reports[report]
         self._summary.add(report)
+        if report.failed and len(self._failures) < FAILURES_KEPT:
+            self._failures.append(report)
 
     async def _tables(self) -> ModuleType:
         """One for all who wait: they go on in the order they came."""
@@ -233,6 +236,7 @@ class Producing:
         transactions.require("abort_transaction")
         self.sender.give_up(TransactionError("the transaction was aborted before this was written"))
         await self._settled()
+        self._failures.clear()  # whoever aborts knows
         await transactions.abort(timeout_ms)
 
     async def prepare_transaction(self) -> Prepared:
@@ -262,10 +266,13 @@ class Producing:
 
     # ---- the end
 
-    async def flush(self) -> Summary:
+    async def flush(self, *, raise_failures: bool = False) -> Summary:
         """Wait for all that was taken until now; what became of everything since the last flush."""
         await self._settled()
         summary, self._summary = self._summary, Summary()
+        failed, self._failures = self._failures, []
+        if raise_failures and not all(report.is_asked for report in failed):
+            summary.raise_failures()
         return summary
 
     async def _settled(self) -> None:

@@ -75,7 +75,10 @@ class Summary:
         """DeliveryError when any row failed."""
         if self.failed:
             first = self.failures[0]
-            raise DeliveryError(self.failed, self.rows, int(first.rows[0]), first.error) from first.error
+            # A plain summary: errors outlive the client, and may go to another process.
+            summary = Summary()
+            summary.add(self)
+            raise DeliveryError(summary, int(first.rows[0]), first.error) from first.error
 
     def __repr__(self) -> str:
         name = type(self).__name__
@@ -88,6 +91,8 @@ class Report(Summary):
     def __init__(self) -> None:
         super().__init__()
         self.settled: Pending[Report] = Pending()
+        self.is_asked = False
+        """Whether somebody wanted to know: a flush need not raise what was seen already."""
         self._is_complete = False
         self._places: list[tuple[Any, int]] = []
 
