@@ -14,8 +14,8 @@ from lowwater import Admin, NewTopic, TopicPartition
 from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
+from lowwater.client.errors import broker_error
 from lowwater.client.network import Network
-from lowwater.errors import ErrorCode
 from lowwater.wire.messages import ProduceRequest
 from lowwater.wire.messages.produce import PartitionProduceData, TopicProduceData
 from lowwater.wire.records import Record, build_batch
@@ -59,9 +59,10 @@ class Writer:
 
     def _batch(self, one: TopicPartition, timestamp: int) -> None:
         batch = bytes(build_batch([Record(0, timestamp, None, b"v")], base_offset=0))
-        self._driver.run(self._produce(one, batch))
+        self._driver.run(self._cluster.retry.run(lambda _: self._produce(one, batch)))
 
     async def _produce(self, one: TopicPartition, batch: bytes) -> None:
+        """One try. A partition that was just made has no leader for a moment."""
         [leader] = await self._cluster.leaders([one])
         data = PartitionProduceData(index=one.partition, records=batch)
         request = ProduceRequest(
@@ -69,7 +70,9 @@ class Writer:
         )
         response = await self._cluster.network.ask(leader, request, versions=(3, 12))
         [answer] = response.responses[0].partition_responses
-        assert answer.error_code == ErrorCode.NONE, answer
+        if answer.error_code:
+            self._cluster.outdate([one.topic])
+            raise broker_error(answer.error_code, topic=one.topic, partition=one.partition)
 
     # ---- transactions
 
