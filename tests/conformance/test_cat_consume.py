@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import pytest
 from tests.conformance.cats.runs import cat, kcat, problem
 from tests.conformance.cats.shelf import Shelf, stocked
 from tests.conformance.conftest import NewTopic
 from tests.conformance.under_test import UnderTest
+
+from lowwater.cli.cat import tap
 
 pytestmark = [pytest.mark.peer("kcat"), pytest.mark.peer("confluent")]
 
@@ -43,9 +47,14 @@ PRINTING = [
 
 
 @pytest.mark.parametrize("line", PRINTING)
-def test_records_are_printed_alike(shelf: Shelf, line: str) -> None:
+def test_records_are_printed_alike_one_by_one_and_by_columns(
+    shelf: Shelf, line: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     arguments = ("-C", "-b", shelf.bootstrap, "-t", shelf.mixed, *line.split(" "))
-    assert cat(*arguments) == kcat(*arguments)
+    theirs = kcat(*arguments)
+    assert cat(*arguments) == theirs
+    monkeypatch.setattr(tap, "MANY_ROWS", 0)
+    assert cat(*arguments) == theirs
 
 
 @pytest.mark.parametrize("line", ["-C -e -t {} -b {}", "-b{1} -t{0} -eC", "-t {} -C -qe -b {}", "-Cqec1 -b {1} -t {0}"])
@@ -72,9 +81,12 @@ STARTS = [
 
 
 @pytest.mark.parametrize("start", STARTS)
-def test_reading_starts_and_stops_alike(shelf: Shelf, start: str) -> None:
+def test_reading_starts_and_stops_alike(shelf: Shelf, start: str, monkeypatch: pytest.MonkeyPatch) -> None:
     arguments = ("-C", "-b", shelf.bootstrap, "-t", shelf.mixed, "-o", start, "-e", "-f", r"%o %T\n")
-    assert cat(*arguments) == kcat(*arguments)
+    theirs = kcat(*arguments)
+    assert cat(*arguments) == theirs
+    monkeypatch.setattr(tap, "MANY_ROWS", 0)
+    assert cat(*arguments) == theirs
 
 
 def test_a_start_and_a_stop(shelf: Shelf) -> None:
@@ -165,3 +177,48 @@ def test_what_is_wrong_with_a_line_is_told_alike(shelf: Shelf, line: str) -> Non
     mine, theirs = cat(*arguments), kcat(*arguments)
     assert mine[:2] == theirs[:2] == (1, b"")
     assert problem(mine) == problem(theirs) != ""
+
+
+# Per topic, transactions one after the other: their records, and how they end.
+TRANSACTIONS = {
+    "committed": [([b"1", b"2"], "commit")],
+    "aborted-at-the-end": [([b"1"], "commit"), ([b"2"], "abort")],
+    "all-aborted": [([b"1"], "abort")],
+    "open": [([b"1"], "commit"), ([b"2"], ""), ([b"3"], "commit")],
+}
+
+
+@pytest.fixture(scope="module")
+def transactional(broker: UnderTest, new_topic: NewTopic) -> Iterator[dict[str, str]]:
+    """Topics by what is at their end."""
+    from confluent_kafka import Producer
+
+    topics, open_ones = {}, []
+    for name, transactions in TRANSACTIONS.items():
+        topics[name] = new_topic(name)
+        for number, (values, end) in enumerate(transactions):
+            producer = Producer({"bootstrap.servers": broker.bootstrap, "transactional.id": f"{topics[name]}-{number}"})
+            producer.init_transactions(60)
+            producer.begin_transaction()
+            for value in values:
+                producer.produce(topics[name], value)
+            assert producer.flush(60) == 0
+            if end == "commit":
+                producer.commit_transaction(60)
+            elif end == "abort":
+                producer.abort_transaction(60)
+            else:
+                open_ones.append(producer)
+    yield topics
+    for producer in open_ones:
+        producer.abort_transaction(60)
+
+
+@pytest.mark.parametrize("isolation", ["read_committed", "read_uncommitted"])
+@pytest.mark.parametrize("name", TRANSACTIONS)
+def test_the_end_is_found_behind_transactions(
+    shelf: Shelf, transactional: dict[str, str], name: str, isolation: str
+) -> None:
+    setting = f"isolation.level={isolation}"
+    line = ("-C", "-b", shelf.bootstrap, "-t", transactional[name], "-e", "-X", setting, "-f", r"%o %s\n")
+    assert cat(*line) == kcat(*line)
