@@ -13,12 +13,23 @@ import subprocess
 import sys
 import termios
 from dataclasses import dataclass
+from pathlib import Path
 from unittest import mock
+
+import pytest
 
 from lowwater.cli.main import main
 
 LIMIT_S = 60
 _ANSI = re.compile(r"\x1b\[[0-9;]*m")
+
+
+@pytest.fixture(autouse=True)
+def no_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """For the modules that import it: whose machine this is does not matter."""
+    monkeypatch.setenv("HOME", str(tmp_path))
+    for name in ("LOWWATER_CONFIG", "LOWWATER_BOOTSTRAP", "KCAT_CONFIG"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @dataclass(frozen=True, slots=True)

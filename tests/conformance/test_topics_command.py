@@ -13,22 +13,17 @@ from typing import Any
 import pytest
 from confluent_kafka import Producer
 from tests.conformance.asking import eventually
-from tests.conformance.command_line import Done, in_terminal, lowwater
+from tests.conformance.command_line import Done, in_terminal, lowwater, no_settings_of_the_user
 from tests.conformance.conftest import NewTopic
 from tests.conformance.under_test import UnderTest
 
 from lowwater import Admin
 from lowwater.types import TopicPartition
 
+__all__ = ["no_settings_of_the_user"]
+
 STAMP = 1_700_000_000_000
 LIMIT_S = 60
-
-
-@pytest.fixture(autouse=True)
-def without_settings_of_the_user(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    monkeypatch.setenv("HOME", str(tmp_path))
-    for name in ("LOWWATER_CONFIG", "LOWWATER_BOOTSTRAP"):
-        monkeypatch.delenv(name, raising=False)
 
 
 class Topics:

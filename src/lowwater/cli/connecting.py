@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from lowwater.cli.printing import tell
 from lowwater.cli.settings_file import OURS, read_settings_file, usual_file
 from lowwater.errors import ConfigError
 
@@ -71,7 +72,7 @@ class Connection:
             except ConfigError as error:
                 raise click.UsageError(str(error)) from None
         for warning in ignored:
-            click.echo(f"lowwater: {warning.message}", err=True)
+            tell(warning.message)
         return config
 
     @contextlib.contextmanager

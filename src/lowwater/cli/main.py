@@ -10,7 +10,7 @@ import click
 
 from lowwater import __version__
 from lowwater.cli.lazy import LazyGroup
-from lowwater.cli.printing import printable_lines
+from lowwater.cli.printing import tell
 from lowwater.errors import LowwaterError
 
 COMMANDS = {
@@ -63,7 +63,7 @@ def main() -> None:
         error.show()
         sys.exit(error.exit_code)
     except LowwaterError as error:
-        _tell(str(error))
+        tell(error)
         sys.exit(1)
     except (click.Abort, KeyboardInterrupt):
         sys.exit(130)
@@ -71,11 +71,6 @@ def main() -> None:
         # Whoever read this has seen enough. What is still buffered must not be tried again at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
-
-
-def _tell(text: str) -> None:
-    """Names in errors come from brokers and files: none of them talks to the terminal."""
-    click.echo(f"lowwater: {printable_lines(text)}", err=True)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import click
+
 _UNITS = ("KiB", "MiB", "GiB", "TiB", "PiB", "EiB")
 _SPANS = ((365 * 86_400_000, "y"), (86_400_000, "d"), (3_600_000, "h"), (60_000, "min"), (1000, "s"))
 UNKNOWN = "–"
@@ -15,6 +17,11 @@ def printable(text: str) -> str:
 def printable_lines(text: str) -> str:
     """The same, line by line."""
     return "\n".join(printable(line) for line in text.split("\n"))
+
+
+def tell(text: object) -> None:
+    """On stderr. Names in errors come from brokers and files: none of them talks to the terminal."""
+    click.echo(f"lowwater: {printable_lines(str(text))}", err=True)
 
 
 def _escaped(one: str) -> str:

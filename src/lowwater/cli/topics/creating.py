@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowwater.cli.connecting import Connection, connection_options
-from lowwater.cli.printing import counted
+from lowwater.cli.printing import counted, tell
 
 if TYPE_CHECKING:
     from lowwater.client.admin.topic_changes import CreatedTopic
@@ -58,7 +58,7 @@ def command(
     for name in outcomes.failed.keys() - failed.keys():
         click.echo(f"{name} is there already")
     for name, error in failed.items():
-        click.echo(f"lowwater: {_refusal(name, error)}", err=True)
+        tell(_refusal(name, error))
     if failed:
         sys.exit(1)
 

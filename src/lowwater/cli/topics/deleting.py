@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowwater.cli.connecting import Connected, Connection, connection_options
-from lowwater.cli.printing import counted, printable, size
+from lowwater.cli.printing import counted, printable, size, tell
 from lowwater.cli.topics.completing import complete_topics
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ def command(topics: tuple[str, ...], yes: bool, if_exists: bool, connection: Con
     for name in outcomes:
         click.echo(f"deleted {printable(name)}")
     for error in outcomes.failed.values():
-        click.echo(f"lowwater: {error}", err=True)
+        tell(error)
     if outcomes.failed:
         sys.exit(1)
 

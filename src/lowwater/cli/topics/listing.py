@@ -9,7 +9,7 @@ import click
 
 from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.output import Column, Output, Row, output_options
-from lowwater.cli.printing import counted, number, size
+from lowwater.cli.printing import counted, number, size, tell
 from lowwater.cli.topics.completing import complete_topics
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ COLUMNS = (
     Column("bytes", "SIZE", size, is_number=True),
     Column("trouble", "TROUBLE", style="red"),
 )
+ERRORS_MAX = 3
 MORE = (Column("id", "ID"), Column("internal", "INTERNAL"))
 
 
@@ -64,6 +65,8 @@ def _print(connected: Connected, topics: dict[str, DescribedTopic], output: Outp
     from lowwater.cli.topics.facts import facts_of
 
     facts = connected.run(facts_of(connected.cluster, topics))
+    for error in facts.failed[:ERRORS_MAX]:
+        tell(error)
     rows = [_row(topic, facts) for topic in topics.values()]
     if not output.is_for_people:
         output.rows((*COLUMNS, *MORE), rows)
@@ -74,8 +77,6 @@ def _print(connected: Connected, topics: dict[str, DescribedTopic], output: Outp
         click.echo("There are no topics here. `lowwater topics create NAME` makes one.", err=True)
     elif sys.stdout.isatty() and len(rows) > 1:
         click.secho(_total(rows), dim=True)
-    for error in facts.failed[:3]:
-        click.echo(f"lowwater: {error}", err=True)
 
 
 def _row(topic: DescribedTopic, facts: Facts) -> Row:

@@ -10,7 +10,7 @@ import click
 
 from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.output import Column, Output, Row, output_options
-from lowwater.cli.printing import number
+from lowwater.cli.printing import number, tell
 from lowwater.cli.starting import parsed_starts, zone_option
 from lowwater.cli.topics.completing import complete_topics
 
@@ -86,7 +86,7 @@ def _rows(connected: Connected, names: list[str], wishes: Mapping[str, StartPosi
     outcomes = connected.run(bounds(connected.cluster, partitions))
     found = dict(outcomes)
     for error in outcomes.failed.values():
-        click.echo(f"lowwater: {error}", err=True)
+        tell(error)
     now_ms = connected.driver.now_ms()
     at = {
         text: connected.run(offsets_at(connected.cluster, wish, names, group=group, now_ms=now_ms))
