@@ -74,6 +74,12 @@ class Asking:
             if room:
                 self._begin(asker, min(room, asker.appetite_bytes))
 
+    def saw(self, asker: Asker, piece_bytes: int) -> None:
+        """A partition brought so much. Perhaps more has to be asked for of all of them."""
+        if self._budget.saw(piece_bytes, max(1, len(asker.session.wanted))):
+            for each in self._askers.values():
+                each.session.tell_all()
+
     def _begin(self, asker: Asker, bytes_max: int) -> None:
         asker.is_asking = True
         flow = Flow(self._fetch(asker, bytes_max))

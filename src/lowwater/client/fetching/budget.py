@@ -7,7 +7,7 @@ from collections.abc import Callable
 from lowwater.client.config import ClientConfig
 
 _BYTES_MIN = 1024 * 1024
-_PARTITION_BYTES_MIN = 16 * 1024
+_PIECE_BYTES_MIN = 16 * 1024
 _GOOD_PIECE_BYTES = 4 * 1024 * 1024
 
 
@@ -20,6 +20,7 @@ class Budget:
         self._answer_bytes_max = _answer_bytes_max(config)
         self._partition_bytes_max = config.int("max.partition.fetch.bytes")
         self._is_partition_bytes_given = config.is_given("max.partition.fetch.bytes")
+        self._piece_bytes_min = _PIECE_BYTES_MIN
         self._held_bytes = held_bytes
         self._least = min(_BYTES_MIN, self._answer_bytes_max, max(1, bytes_max // 16))
         self._untaken_bytes = 0
@@ -43,7 +44,18 @@ class Budget:
         wished = self._partition_bytes_max
         if not self._is_partition_bytes_given:
             wished = max(wished, _GOOD_PIECE_BYTES // partitions)
-        return min(wished, max(_PARTITION_BYTES_MIN, self._bytes_max // (2 * partitions)))
+        return min(wished, max(self._piece_bytes_min, self._bytes_max // (2 * partitions)))
+
+    def saw(self, piece_bytes: int, partitions: int) -> bool:
+        """An answer brought so much of one of so many. Whether more of each has to be asked for from now on.
+
+        Of only one partition an answer brings a batch that is larger than what was asked for; the others have to wait
+        for their turn. Where batches are so large, answers would bring little.
+        """
+        if piece_bytes <= self.partition_bytes(partitions) or 2 * piece_bytes <= self._piece_bytes_min:
+            return False
+        self._piece_bytes_min = 2 * piece_bytes
+        return True
 
     def reserve(self, size: int) -> None:
         self._reserved_bytes += size

@@ -259,7 +259,7 @@ class Fetcher:
         partition.log_start = data.log_start_offset
         partition.high_watermark = data.high_watermark
         partition.last_stable = data.last_stable_offset
-        has_moved = bool(data.records) and self._take_records(partition, data, arrived)
+        has_moved = bool(data.records) and self._take_records(asker, partition, data, arrived)
         if has_moved or not data.records:
             partition.went_well()
         is_at_end = self._look_for_end(partition, arrived)
@@ -288,7 +288,7 @@ class Fetcher:
             return True
         return asker.node == partition.replica and not partition.has_replica(now_ms)
 
-    def _take_records(self, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> bool:
+    def _take_records(self, asker: Asker, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> bool:
         """Whether the partition is further now."""
         records, before = data.records, partition.position
         assert records is not None
@@ -300,6 +300,7 @@ class Fetcher:
         aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
         bounds = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
         arrived.add_slice(partition, FetchedSlice(partition.one, before, records, *bounds, aborted), position)
+        self._asking.saw(asker, len(records))
         partition.position = position
         partition.is_told_at_end = False
         # Whoever decodes it says what is wrong with it; until then it would only come again.

@@ -68,6 +68,10 @@ class FetchSession:
         if known is not None:
             self._dropped[one] = known.topic_id
 
+    def tell_all(self) -> None:
+        """With the next request, as if all of them had changed."""
+        self._changed = dict(self._wanted)
+
     # ---- what the broker is told, and tells
 
     def next_change(self) -> Change:

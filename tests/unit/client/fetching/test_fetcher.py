@@ -424,6 +424,44 @@ def test_where_everything_is_full_those_who_have_to_come_still_come_little_by_li
     assert {each.max_bytes for each in played.fetches()} == {2_000}
 
 
+def test_many_partitions_are_asked_for_in_pieces_that_fit_together() -> None:
+    played = cluster(*[1] * 8, rows=0)
+    for one in played.logs:
+        for _ in range(100):
+            played.append(one, 1, KILOBYTE)
+    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=512 * 1024)
+    probe.drain()
+    assert {each.partition_max_bytes for each in played.fetches()[0].topics[0].partitions} == {32 * 1024}
+    assert probe.rows == {one: [*range(100)] for one in played.logs}
+
+
+def test_batches_that_are_larger_than_the_pieces_do_not_come_one_by_one() -> None:
+    played = cluster(*[1] * 32, rows=0)
+    for one in played.logs:
+        for _ in range(5):
+            played.append(one, 1, KILOBYTE * 40)
+    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=512 * 1024)
+    probe.drain()
+    assert probe.rows == {one: [*range(5)] for one in played.logs}
+    assert len(played.fetches(waiting=False)) < 80, "which are 160 batches, and there is room for three at a time"
+
+
+def test_few_partitions_are_asked_for_in_large_pieces_unless_the_user_says_how_large() -> None:
+    for settings, pieces in (({}, {4 << 20}), ({"max_partition_fetch_bytes": 1 << 20}, {1 << 20})):
+        played = cluster(1, **settings)
+        Probe(played, {T0: 0}).drain()
+        assert {each.partition_max_bytes for each in played.fetches()[0].topics[0].partitions} == pieces
+
+
+def test_the_first_answers_are_small() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(5):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0})
+    probe.drain()
+    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 16]
+
+
 def test_connections_of_both_kinds_are_used_only_when_needed() -> None:
     played = cluster(1)
     probe = Probe(played, {T0: 10})
