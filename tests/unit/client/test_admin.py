@@ -217,6 +217,28 @@ def test_the_controller_is_asked_and_found_again_when_it_moved() -> None:
     assert [asked.line.address for asked in world.asked("CreateTopics")] == [A, B]
 
 
+def test_another_controller_is_looked_for_when_it_does_not_answer() -> None:
+    world = World(CreateTopics=lambda _: created("n"))
+    world.do(world.cluster.brokers())
+    world.controller = 2
+    world.driver.unreachable[A] = refused(A)
+    for line in world.driver.open_lines:
+        line.drop()
+    assert "n" in world.do(create_topics(world.cluster, [NewTopic("n")]))
+    assert [asked.line.address for asked in world.asked("CreateTopics")] == [B]
+
+
+def test_a_cluster_without_controller_is_waited_for() -> None:
+    world = World(CreateTopics=lambda _: created("n"))
+    world.controller = -1
+    flow = Flow(create_topics(world.cluster, [NewTopic("n")]))
+    world.driver.time.advance(5_000)
+    assert not flow.done
+    world.controller = 2
+    world.driver.time.advance(5_000)
+    assert "n" in flow.result()
+
+
 def test_a_topic_that_an_earlier_try_may_have_made_is_told_as_such() -> None:
     world = World(CreateTopics=in_turn(drop, created("n", ErrorCode.TOPIC_ALREADY_EXISTS)))
     outcomes = world.do(create_topics(world.cluster, [NewTopic("n")]))
@@ -363,6 +385,22 @@ def test_records_are_deleted_at_the_leader_and_at_the_next_one_when_it_moved() -
     world = World(DeleteRecords=answer)
     before = {TopicPartition("t", 0): 4, TopicPartition("t", 1): 5}
     assert world.do(delete_records(world.cluster, before)).checked() == before
+
+
+def test_records_are_deleted_at_another_leader_when_the_first_one_is_gone() -> None:
+    def answer(asked: Asked) -> DeleteRecordsResponse:
+        rows = [DeleteRecordsPartitionResult(partition_index=0, low_watermark=4)]
+        return DeleteRecordsResponse(topics=[DeleteRecordsTopicResult(name="t", partitions=rows)])
+
+    world = World(DeleteRecords=answer)
+    one = TopicPartition("t", 0)
+    world.do(world.cluster.leaders([one]))
+    world.leaders["t"] = [2, 2]
+    world.driver.unreachable[A] = refused(A)
+    for line in world.driver.open_lines:
+        line.drop()
+    assert world.do(delete_records(world.cluster, {one: 4})).checked() == {one: 4}
+    assert [asked.line.address for asked in world.asked("DeleteRecords")] == [B]
 
 
 def test_sizes_are_those_of_the_largest_replica_and_of_brokers_that_answer() -> None:

@@ -9,6 +9,7 @@ from lowwater.client.cluster import NO_LEADER, Cluster
 from lowwater.client.errors import (
     BrokerError,
     ClientError,
+    ConnectError,
     DisconnectedError,
     RequestTimeoutError,
     UnknownTopicError,
@@ -28,9 +29,13 @@ async def ask_controller(cluster: Cluster, request: Any, left_ms: float, api: ty
     if cluster.controller not in network.nodes:
         await cluster.brokers(left_ms)
     if cluster.controller == NO_LEADER:
-        raise broker_error(ErrorCode.BROKER_NOT_AVAILABLE, "the cluster has no controller at the moment")
+        raise ConnectError("the cluster has no controller at the moment")
     timeout_ms = min(left_ms, network.config.int("request.timeout.ms"))
-    return await network.ask(cluster.controller, request, api=api, timeout_ms=timeout_ms)
+    try:
+        return await network.ask(cluster.controller, request, api=api, timeout_ms=timeout_ms)
+    except (ConnectError, DisconnectedError, RequestTimeoutError):
+        cluster.controller = NO_LEADER  # perhaps another one is by now
+        raise
 
 
 def forget_controller(cluster: Cluster, errors: Iterable[object]) -> None:

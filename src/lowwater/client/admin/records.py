@@ -71,8 +71,11 @@ def _log_starts(answer: Any) -> dict[TopicPartition, int | ClientError]:
     }
 
 
-def _is_outdated(result: object) -> bool:
-    return isinstance(result, BrokerError) and result.code in OUTDATED
+def _is_outdated(result: int | ClientError) -> bool:
+    """Also when the leader does not answer: perhaps there is another one by now."""
+    if isinstance(result, BrokerError):
+        return result.code in OUTDATED
+    return isinstance(result, ClientError)
 
 
 async def log_dirs(cluster: Cluster, topics: Iterable[str] | None = None) -> Outcomes[int, list[LogDir]]:
