@@ -32,6 +32,7 @@ check: $(READY)        ## style, types, layers
 
 bench: $(READY)        ## figures against peers measured in the same run
 	$(PY) peers/bring.py
+	$(PY) -m pip install --quiet -c constraints.txt --group bench
 	$(PY) -m bench $(ARGS)
 
 peers: $(READY)        ## Apache Kafka, Kafka Streams, kafkajs and kcat for tests and bench
