@@ -32,6 +32,12 @@ class Size:
     transaction_seconds: float
     read_transactions: int
     assigned_partitions: int
+    reader_records: int
+    reader_partitions: tuple[int, ...]
+    reader_rounds: int
+    reader_seconds_max: float
+    large_row_megabytes: int
+    producer_records: int
     kafka_warm_up_seconds: float
 
 
@@ -56,6 +62,12 @@ FULL = Size(
     transaction_seconds=1.5,
     read_transactions=5_000,
     assigned_partitions=100_000,
+    reader_records=2_000_000,
+    reader_partitions=(4, 64, 1024),
+    reader_rounds=3,
+    reader_seconds_max=4.0,
+    large_row_megabytes=1_000,
+    producer_records=1_000_000,
     kafka_warm_up_seconds=20.0,
 )
 QUICK = Size(
@@ -79,6 +91,12 @@ QUICK = Size(
     transaction_seconds=0.3,
     read_transactions=500,
     assigned_partitions=20_000,
+    reader_records=500_000,
+    reader_partitions=(4,),
+    reader_rounds=2,
+    reader_seconds_max=2.0,
+    large_row_megabytes=300,
+    producer_records=300_000,
     kafka_warm_up_seconds=5.0,
 )
 

@@ -18,13 +18,15 @@ from bench.workloads import (
     parked,
     partitions,
     produce,
+    producers,
+    readers,
     rebalances,
     requests,
     transactions,
 )
 
 # They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
-NOT_QUICK = ("committed", "assignors", "codec", "transactions")
+NOT_QUICK = ("committed", "assignors", "codec", "transactions", "readers", "producers")
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),
@@ -39,6 +41,8 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "held": (held_groups.TEXT, held_groups.run),
     "committed": (committed.TEXT, committed.run),
     "transactions": (transactions.TEXT, transactions.run),
+    "readers": (readers.TEXT, readers.run),
+    "producers": (producers.TEXT, producers.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }

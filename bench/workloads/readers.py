@@ -1,0 +1,147 @@
+"""Rows to Arrow: Lowwater's reader beside kafkars, kafkarrow and confluent-kafka, all on one broker of ours."""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from bench import layouts, readers
+from bench.layouts import BALANCED, DISJOINT, SKEWED, Layout
+from bench.plan import Run
+from bench.readers import CONFLUENT, KAFKARROW, KAFKARS, LOWWATER, Task
+from bench.report import Row, number, times
+from bench.rounds import Measured, Sample, interleave
+from bench.subjects import Subject
+from lowwater.wire.compression import LZ4, NONE
+
+TEXT = "rows/s to Arrow, ordered by time and not, beside kafkars, kafkarrow and confluent-kafka"
+HEADER = ("reader", "k rows/s", "CPU ns/row", "peak MB", "lowwater/peer", "CPU/peer's")
+DEFAULTS = ", defaults"
+SPEED_TARGET, SHAPE_TARGET = 6.0, 0.8
+CHECK_SECONDS_MAX = 60.0
+BYTES_SHARE = 8  # of large records there are fewer
+
+# Record bytes, shape, codec; each with every number of partitions that is asked for.
+BOTH_WAYS = ((100, BALANCED, NONE), (1000, BALANCED, NONE), (100, BALANCED, LZ4))
+ORDERED_ONLY = ((100, SKEWED, NONE), (100, DISJOINT, NONE))
+
+
+@dataclass(frozen=True, slots=True)
+class Scenario:
+    """A topic, and whether it is read in order of time."""
+
+    layout: Layout
+    ordered: bool
+
+    def __str__(self) -> str:
+        return f"{'ordered' if self.ordered else 'as they come'}: {self.layout}"
+
+    @property
+    def peers(self) -> list[str]:
+        """With their settings tuned; in the first row of each kind also as they are out of the box."""
+        tuned = [KAFKARS, KAFKARROW] if self.ordered else [CONFLUENT]
+        is_first = (self.layout.record_bytes, self.layout.shape, self.layout.codec) == BOTH_WAYS[0]
+        return tuned + [name + DEFAULTS for name in tuned if is_first and self.layout.partitions == 4]
+
+
+def run(plan: Run) -> None:
+    broker = plan.fleet.lowwater()
+    done: dict[Scenario, Measured] = {}
+    for layout, orders in _layouts(plan).items():
+        with broker.topic(layout.partitions) as topic:
+            layouts.fill(broker, topic, layout)
+            for ordered in orders:
+                scenario = Scenario(layout, ordered)
+                done[scenario] = _measure(plan, broker, topic, scenario)
+                plan.report.keep(str(scenario), done[scenario])
+    for ordered in (True, False):
+        _present(plan, {one: measured for one, measured in done.items() if one.ordered is ordered})
+    _compare_shapes(plan, done)
+
+
+def _layouts(plan: Run) -> dict[Layout, tuple[bool, ...]]:
+    """What there is to read, and in which orders it is read."""
+    found: dict[Layout, tuple[bool, ...]] = {}
+    for partitions in plan.size.reader_partitions:
+        for record_bytes, shape, codec in BOTH_WAYS + ORDERED_ONLY:
+            records = plan.size.reader_records // (1 if record_bytes == 100 else BYTES_SHARE)
+            orders = (True, False) if (record_bytes, shape, codec) in BOTH_WAYS else (True,)
+            found[Layout(records, record_bytes, partitions, shape, codec)] = orders
+    return found
+
+
+def _measure(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> Measured:
+    names = [LOWWATER, *scenario.peers]
+    checked = _read(plan, broker, topic, scenario, LOWWATER, is_order_checked=True)
+    if checked["rows"] != scenario.layout.records or (scenario.ordered and checked["out_of_order"]):
+        raise RuntimeError(f"{scenario}: {checked['rows']} rows, {checked['out_of_order']} of them out of order")
+    return interleave(
+        {name: partial(_read, plan, broker, topic, scenario, name) for name in names}, plan.size.reader_rounds
+    )
+
+
+def _read(
+    plan: Run, broker: Subject, topic: str, scenario: Scenario, name: str, *, is_order_checked: bool = False
+) -> Sample:
+    task = Task(
+        reader=name.removesuffix(DEFAULTS),
+        bootstrap=broker.bootstrap,
+        topic=topic,
+        partitions=scenario.layout.partitions,
+        records=scenario.layout.records,
+        ordered=scenario.ordered,
+        tuned=not name.endswith(DEFAULTS),
+        seconds_max=CHECK_SECONDS_MAX if is_order_checked else plan.size.reader_seconds_max,
+        is_order_checked=is_order_checked,
+    )
+    return readers.run(task)
+
+
+# -- tables and targets
+
+
+def _present(plan: Run, done: dict[Scenario, Measured]) -> None:
+    rows: list[Row] = []
+    for scenario, measured in done.items():
+        rows += [None] if rows else []
+        rows.append((str(scenario), *[""] * (len(HEADER) - 1)))
+        rows += [_row(name, measured) for name in measured.samples]
+    plan.report.table("readers", HEADER, rows)
+    for scenario, measured in done.items():
+        tuned = [name for name in scenario.peers if not name.endswith(DEFAULTS)]
+        what = f"{scenario}: lowwater / the best of {', '.join(tuned)}"
+        plan.report.target(what, _ratio_to_best(measured, tuned), SPEED_TARGET)
+
+
+def _row(name: str, measured: Measured) -> Row:
+    ours = name == LOWWATER
+    return (
+        f"  {name}",
+        number(measured.median(name, "rows_per_s") / 1000),
+        number(measured.median(name, "cpu_ns_per_row")),
+        number(measured.median(name, "peak_mb")),
+        "" if ours else times(measured.ratios(LOWWATER, name, "rows_per_s")),
+        "" if ours else f"{number(measured.ratio(LOWWATER, name, 'cpu_ns_per_row'))}×",
+    )
+
+
+def _ratio_to_best(measured: Measured, peers: Sequence[str]) -> float:
+    rounds = zip(measured.samples[LOWWATER], *(measured.samples[name] for name in peers), strict=True)
+    return statistics.median(
+        ours["rows_per_s"] / max(1.0, *(one["rows_per_s"] for one in theirs)) for ours, *theirs in rounds
+    )
+
+
+def _compare_shapes(plan: Run, done: dict[Scenario, Measured]) -> None:
+    """Partitions that do not keep pace must not slow an ordered reader down."""
+    rates = {
+        (one.layout.partitions, one.layout.shape): measured.median(LOWWATER, "rows_per_s")
+        for one, measured in done.items()
+        if one.ordered and (one.layout.record_bytes, one.layout.codec) == (100, NONE)
+    }
+    for (partitions, shape), rate in rates.items():
+        if shape != BALANCED:
+            what = f"ordered, {partitions} partitions: {shape} / {BALANCED}"
+            plan.report.target(what, rate / rates[partitions, BALANCED], SHAPE_TARGET)
