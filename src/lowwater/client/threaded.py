@@ -57,6 +57,7 @@ class ThreadedDriver(BlockingDriver):
         self._stopping: Pending[None] = Pending()
         self._end: ClientError | None = None
         self._thread: threading.Thread | None = None
+        self._closes_itself = False
 
     # ---- for whoever calls
 
@@ -89,11 +90,15 @@ class ThreadedDriver(BlockingDriver):
 
     def close(self) -> None:
         """The thread ends. Whoever still waits is told so."""
-        if self._is_forked or threading.current_thread() is self._thread:
+        if self._is_forked:
             super().close()
-            return
-        self.stop(ClosedError("the client was closed"))
-        super().close()
+        elif threading.current_thread() is self._thread:
+            self._closes_itself = True  # of a garbage collection, perhaps: after the turn that is under way
+            self._end = self._end or ClosedError("the client was closed")
+            self._stop()
+        else:
+            self.stop(ClosedError("the client was closed"))
+            super().close()
 
     def stop(self, why: ClientError) -> None:
         """No more turns: as `close`, but sockets stay as they are."""
@@ -162,6 +167,8 @@ class ThreadedDriver(BlockingDriver):
             with self._lock:
                 self._end = self._end or failure
         self._tell_all()
+        if self._closes_itself:
+            super().close()
 
     def _stop(self) -> None:
         if not self._stopping.done:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -209,6 +210,23 @@ def test_closing_tells_who_waits_and_ends_the_thread(broker: Broker) -> None:
     with pytest.raises(ClosedError):
         client.run(number())
     client.driver.close()
+
+
+def test_closing_from_within_ends_the_thread_after_its_turn(broker: Broker) -> None:
+    client = Client(broker)
+    client.run(client.cluster.brokers())
+    [thread] = [each for each in threading.enumerate() if each is client.driver._thread]
+
+    async def close() -> None:
+        client.network.close()
+        client.driver.close()
+
+    with contextlib.suppress(ClosedError):
+        client.run(close())
+    thread.join(LIMIT_S)
+    assert not thread.is_alive()
+    with pytest.raises(ClosedError):
+        client.run(number())
 
 
 def test_a_driver_that_was_never_used_has_no_thread(broker: Broker) -> None:
