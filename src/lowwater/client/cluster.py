@@ -235,12 +235,18 @@ class Cluster:
         for each in response.topics:
             if each.error_code:
                 self.outdate([each.name])
-                problems[each.name] = broker_error(each.error_code, topic=each.name)
+                problems[each.name] = broker_error(each.error_code, topic=each.name, advice=_advice(each))
             else:
                 found[each.name] = _topic(each, now_ms)
         self._topics.update(found)
         self._names.update({topic.id: topic.name for topic in found.values() if topic.id != ZERO_UUID})
         return found, problems
+
+
+def _advice(each: MetadataResponseTopic) -> str:
+    if each.error_code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return ""
+    return f"see which there are with `lowwater topics list`, or create it: `lowwater topics create {each.name}`"
 
 
 def _topic(each: MetadataResponseTopic, now_ms: float) -> Topic:
