@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 READY = re.compile(r"lowwater broker ready kafka=(?P<host>[^ ]+):(?P<port>\d+) data=")
-START_TIMEOUT_S = 60
+START_TIMEOUT_S = 180
 
 
 class BrokerProcess:

@@ -194,7 +194,10 @@ class ClassicMember(SimClient):
         answer = exchange.response
         if answer.error_code:
             self.phase = Phase.OUT
-            self._recover(answer.error_code)
+            if answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL:
+                self._rejoin()  # the group changed its protocol after the Join
+            else:
+                self._recover(answer.error_code)
             return
         self.phase = Phase.STABLE
         self.owned = decode_places(answer.assignment)

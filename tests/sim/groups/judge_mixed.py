@@ -107,8 +107,8 @@ class MixedJudge:
             return
         if code in _OUT:
             told.holds.clear()
-        # In groups of both protocols a Sync prolongs no session.
-        if isinstance(request, HeartbeatRequest) and code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS):
+        # In groups of both protocols a Sync that is refused prolongs no session.
+        if not code or (isinstance(request, HeartbeatRequest) and code == ErrorCode.REBALANCE_IN_PROGRESS):
             told.touched_ms = max(told.touched_ms, exchange.delivered_ms)
         if code == ErrorCode.NONE:
             told.settled_ms = max(told.settled_ms, exchange.decided_ms)
