@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from lowwater.client.admin.blocking import Admin
     from lowwater.client.admin.topic_changes import NewTopic
     from lowwater.client.async_producer import AsyncProducer, AsyncReport
+    from lowwater.client.async_reader import AsyncReader
     from lowwater.client.consumer_manager import AsyncConsumerManager, ConsumerManager, SourceTopic
     from lowwater.client.errors import ClientError
     from lowwater.client.producer import (
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
         Summary,
         end_transaction,
     )
-    from lowwater.client.reader import AsyncReader, Reader, ReaderStats, read
+    from lowwater.client.reader import Reader, read
+    from lowwater.client.reader_state import ReaderStats
     from lowwater.client.releasing import Lost
     from lowwater.errors import ConfigError, LowwaterError
     from lowwater.types import TopicPartition
@@ -38,7 +40,7 @@ _HOMES = {
     "AsyncAdmin": "lowwater.client.admin.aio",
     "AsyncConsumerManager": "lowwater.client.consumer_manager",
     "AsyncProducer": "lowwater.client.async_producer",
-    "AsyncReader": "lowwater.client.reader",
+    "AsyncReader": "lowwater.client.async_reader",
     "AsyncReport": "lowwater.client.async_producer",
     "BlockingReport": "lowwater.client.producer",
     "ClientError": "lowwater.client.errors",
@@ -52,7 +54,7 @@ _HOMES = {
     "Prepared": "lowwater.client.producer",
     "Producer": "lowwater.client.producer",
     "Reader": "lowwater.client.reader",
-    "ReaderStats": "lowwater.client.reader",
+    "ReaderStats": "lowwater.client.reader_state",
     "SourceTopic": "lowwater.client.consumer_manager",
     "Summary": "lowwater.client.producer",
     "TopicPartition": "lowwater.types",

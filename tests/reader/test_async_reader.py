@@ -12,7 +12,7 @@ from tests.reader.test_reader import committed, times
 from tests.reader.writing import PATIENCE_S, Writer
 
 from lowwater import AsyncConsumerManager, AsyncReader, SourceTopic, TopicPartition
-from lowwater.client.errors import ClosedError, UnknownTopicError
+from lowwater.client.errors import ClientError, ClosedError, UnknownTopicError
 
 TopicOf = Callable[..., str]
 
@@ -46,6 +46,11 @@ def test_it_connects_with_the_first_call(broker: UnderTest, topic_of: TopicOf) -
             await reader.poll()
 
     run(scene())
+
+
+def test_before_it_has_begun_it_knows_nothing() -> None:
+    with pytest.raises(ClientError, match="async with"):
+        _ = AsyncReader("orders").positions
 
 
 def test_a_poll_that_is_cancelled_takes_no_rows_with_it(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:

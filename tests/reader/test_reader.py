@@ -167,6 +167,18 @@ def test_a_stop_that_is_still_to_come_is_waited_for(broker: UnderTest, writer: W
         assert reader.is_finished
 
 
+@pytest.mark.parametrize("columns", [["value"], ["offset", "timestamp"], ["partition", "key", "topic"], "headers"])
+def test_only_the_columns_that_are_asked_for_come(broker: UnderTest, topic_of: TopicOf, columns: Any) -> None:
+    topic = topic_of([100, 200])
+    names = [columns] if isinstance(columns, str) else columns
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        whole = reader.to_table()
+    with lowwater.read(topic, bootstrap=broker.bootstrap, columns=columns) as reader:
+        assert reader.poll(0).schema.names == names or reader.stats.rows
+    with lowwater.read(topic, bootstrap=broker.bootstrap, columns=columns) as reader:
+        assert reader.to_table() == whole.select(names)
+
+
 # -- memory
 
 
@@ -206,7 +218,38 @@ def test_brokers_that_cannot_be_reached_are_an_error_that_says_where() -> None:
         lowwater.read("orders", bootstrap="127.0.0.1:1", config={"default.api.timeout.ms": 300})
 
 
+@pytest.mark.parametrize("has_group", [False, True])
+def test_a_reader_that_is_forgotten_leaves_neither_sockets_nor_a_thread(
+    broker: UnderTest, topic_of: TopicOf, has_group: bool
+) -> None:
+    topic = topic_of([100])
+    reader = lowwater.read(topic, bootstrap=broker.bootstrap, group=f"{topic}-group" if has_group else None)
+    assert read_times(reader, 1) == [100]
+    driver = reader._driver
+    del reader
+    assert driver.open_sockets == 0
+    thread = getattr(driver, "_thread", None)
+    assert (thread is not None) is has_group
+    until(lambda: thread is None or not thread.is_alive())
+
+
+def test_an_option_that_is_not_there_is_named_with_the_nearest_one() -> None:
+    with pytest.raises(TypeError, match="did you mean start"):
+        lowwater.read("orders", strat="-1h")  # type: ignore[call-arg]
+
+
 # -- commits
+
+
+def test_a_loop_that_comes_to_its_stop_has_committed_everything(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200], [300])
+    group = f"{topic}-group"
+    reader = lowwater.read(topic, bootstrap=broker.bootstrap, group=group, stop="latest", batch_size=2)
+    assert [time for batch in reader for time in times(batch)] == [100, 200, 300]
+    assert committed(writer, group) == {0: 2, 1: 1}
+    reader.close()
 
 
 def test_what_is_being_worked_on_is_not_committed_before_the_next_poll(

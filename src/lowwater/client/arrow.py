@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -28,20 +28,29 @@ SCHEMA = pa.schema(
 ROWS_MAX = 64 * 1024
 BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
 
-EMPTY = pa.RecordBatch.from_pylist([], schema=SCHEMA)
+
+def schema_of(columns: Sequence[str] | None) -> Any:
+    """That of these columns, in their order; None: all."""
+    return SCHEMA if columns is None else pa.schema([SCHEMA.field(name) for name in columns])
 
 
-def table(batches: Iterable[Any]) -> Any:
-    return pa.Table.from_batches(batches, schema=SCHEMA)
+def empty(columns: Sequence[str] | None) -> Any:
+    return pa.RecordBatch.from_pylist([], schema=schema_of(columns))
 
 
-def batch_reader(batches: Iterable[Any]) -> Any:
-    return pa.RecordBatchReader.from_batches(SCHEMA, batches)
+def table(batches: Iterable[Any], columns: Sequence[str] | None) -> Any:
+    return pa.Table.from_batches(batches, schema=schema_of(columns))
+
+
+def batch_reader(batches: Iterable[Any], columns: Sequence[str] | None) -> Any:
+    return pa.RecordBatchReader.from_batches(schema_of(columns), batches)
 
 
 def with_plain_topics(batch: Any) -> Any:
     """Names of topics as text, not by dictionary."""
     place = batch.schema.get_field_index("topic")
+    if place < 0:
+        return batch
     field = pa.field("topic", pa.utf8(), nullable=False)
     return batch.set_column(place, field, batch.column(place).cast(pa.utf8()))
 
@@ -80,7 +89,7 @@ def partition_states(partitions: Mapping[TopicPartition, tuple[Progress, int]]) 
     return pa.RecordBatch.from_pylist(rows, schema=STATES)
 
 
-def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any) -> Any:
+def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any, schema: Any = SCHEMA) -> Any:
     """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
     count = len(rows)
     topic_places, partitions = np.empty((2, count), np.int32)
@@ -88,18 +97,19 @@ def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any) -> An
     types = np.empty(count, np.int8)
     numbers = topic_places, partitions, offsets, timestamps, types
     unstamped, header_count = gathering.gather_numbers(rows, topic_of, partition_of, *numbers)
-    keys, values = _fields(rows)
-    columns = [
-        keys,
-        values,
-        pa.DictionaryArray.from_arrays(pa.array(topic_places), topics),
-        pa.array(partitions),
-        pa.array(offsets),
-        _times(timestamps, unstamped),
-        pa.array(types),
-        _headers(rows) if header_count else _no_headers(count),
-    ]
-    return pa.RecordBatch.from_arrays(columns, schema=SCHEMA)
+    columns = {
+        "topic": pa.DictionaryArray.from_arrays(pa.array(topic_places), topics),
+        "partition": pa.array(partitions),
+        "offset": pa.array(offsets),
+        "timestamp": _times(timestamps, unstamped),
+        "timestamp_type": pa.array(types),
+    }
+    names = schema.names
+    if "key" in names or "value" in names:
+        columns["key"], columns["value"] = _fields(rows)
+    if "headers" in names:
+        columns["headers"] = _headers(rows) if header_count else _no_headers(count)
+    return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=schema)
 
 
 def _room(size: int) -> tuple[Any, Any]:

@@ -17,6 +17,7 @@ T = TypeVar("T")
 BOOTSTRAP = "localhost:9092"
 ORDERS = ("timestamp", "partition", None)
 COMMIT_FAILURES = ("retry", "raise", "continue")
+COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timestamp_type", "headers")
 RESETS = ("error", "earliest", "latest", None)
 
 
@@ -27,6 +28,7 @@ class SharedOptions(TypedDict, total=False):
     group: str | None
     join: bool
     order: Literal["timestamp", "partition"] | None
+    columns: Sequence[str] | None
     held_bytes_max: int
     on_commit_failure: Literal["retry", "raise", "continue"]
     on_lost: Literal["error", "earliest", "latest"] | None
@@ -66,6 +68,7 @@ def ask(
     group: str | None = None,
     join: bool = True,
     order: Literal["timestamp", "partition"] | None = "timestamp",
+    columns: Sequence[str] | None = None,
     batch_size: int = BATCH_SIZE,
     cutoff: datetime | int | str | None = None,
     held_bytes_max: int = HELD_BYTES_MAX,
@@ -79,6 +82,7 @@ def ask(
     asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone)
     options = Options(
         order=_one_of("order", order, ORDERS),
+        columns=None if columns is None else _columns(columns),
         batch_size=_at_least_one("batch_size", batch_size),
         held_bytes_max=_at_least_one("held_bytes_max", held_bytes_max),
         group=settings.maybe_str("group.id"),
@@ -108,6 +112,26 @@ def _settings(
             raise ConfigError(f"two groups are given: {group} and, in config, {given['group.id']}")
         given["group.id"] = group
     return ClientConfig(given)
+
+
+def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    chosen = (names,) if isinstance(names, str) else tuple(names)
+    for name in chosen:
+        _one_of("a column", name, COLUMNS)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise ConfigError(f"columns are named once each, and at least one: {', '.join(chosen) or 'none is given'}")
+    return chosen
+
+
+def check_names(options: Mapping[str, object]) -> None:
+    """TypeError for an option that there is not, which names the nearest one."""
+    known = ReadOptions.__annotations__.keys() | SharedOptions.__annotations__.keys()
+    for name in options.keys() - known:
+        import difflib  # only needed once something is wrong already
+
+        close = difflib.get_close_matches(name, known, n=1)
+        hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(sorted(known))}"
+        raise TypeError(f"{name!r} is not an option of a reader; {hint}")
 
 
 def _one_of(name: str, value: T, choices: Sequence[object]) -> T:

@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
-from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch
+from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch, schema_of
 from lowwater.client.batches import Answer
 from lowwater.client.chunks import HELD_ROW_BYTES, Chunk, room_for
 from lowwater.client.slices import Arrival, FetchedSlice, Left
@@ -50,6 +50,7 @@ class Held:
         output_bytes_max: int = OUTPUT_LIMIT,
         decompressed_bytes_max: int = DECOMPRESSED_BYTES_MAX,
         slack_bytes: int = 0,
+        columns: Sequence[str] | None = None,
     ) -> None:
         """`created_ms`: what was there by then and is stamped later claims to be of the future.
 
@@ -62,6 +63,7 @@ class Held:
         self._output_bytes_max = output_bytes_max
         self._decompressed_bytes_max = decompressed_bytes_max
         self._slack_bytes = slack_bytes
+        self._schema = schema_of(columns)
         self._tags = Tags()
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
@@ -204,7 +206,8 @@ class Held:
             chunk.run = run
         if not taken:
             return Released(None, [], 0)
-        batch = record_batch(rows[:taken], self._tags.topics, self._tags.topic_of, self._tags.partition_of)
+        tags = self._tags
+        batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
         freed = self._clean_up(_HALF if taken < min(limit, ROWS_MAX) else _AN_EIGHTH)

@@ -13,8 +13,10 @@ from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
 from lowwater.client.asked import Asked, ReadOptions, SharedOptions, ask
+from lowwater.client.async_reader import AsyncReader
 from lowwater.client.loading import load
-from lowwater.client.reader import ARROW, POLL_MS, AsyncReader, Face, Reader
+from lowwater.client.reader import Reader
+from lowwater.client.reader_state import ARROW, POLL_MS, ReaderState
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import parse_start
 from lowwater.positions.position import Ago, AtTime, Earliest, Latest, StartPosition, Stored
@@ -85,7 +87,7 @@ class SourceTopic:
 class _Managing:
     """What both kinds of managers tell, by kafkars' names."""
 
-    _reader: Face
+    _reader: ReaderState
 
     def is_live(self) -> bool:
         """Whether everything that was there at the beginning was returned."""

@@ -26,6 +26,7 @@ from lowwater.client.planning import Plan, Planner
 from lowwater.client.releasing import Releasing
 from lowwater.client.wanted import Wanted
 from lowwater.client.watching import TopicWatch
+from lowwater.merge.merging import Progress
 from lowwater.pending import Pending
 from lowwater.positions.position import Latest, StartPosition
 from lowwater.types import TopicPartition
@@ -44,6 +45,7 @@ class Options:
     batch_size: int = BATCH_SIZE
     held_bytes_max: int = HELD_BYTES_MAX
     cutoff_ms: int | None = None
+    columns: tuple[str, ...] | None = None
     group: str | None = None
     joins: bool = True
     resumes: bool = True
@@ -109,16 +111,18 @@ class Reading:
         self._member = Member(coordinator, self, topics=self._wanted.names, pattern=self._wanted.pattern)
 
     def _committing(self, coordinator: Coordinator) -> Committer:
-        config = self._cluster.network.config
-        commits = self._options.commits
-        if commits is None:
-            commits = config.bool("enable.auto.commit")
+        interval_ms = self._cluster.network.config.int("auto.commit.interval.ms")
         return Committer(
             coordinator.commit if self._member is None else self._member.commit,
             self._driver,
             on_failure=self._options.on_commit_failure,
-            interval_ms=config.int("auto.commit.interval.ms") if commits else None,
+            interval_ms=interval_ms if self._commits_by_itself else None,
         )
+
+    @property
+    def _commits_by_itself(self) -> bool:
+        commits = self._options.commits
+        return self._cluster.network.config.bool("enable.auto.commit") if commits is None else commits
 
     async def _follow(self, watch: TopicWatch) -> None:
         """Without a group's other members: every partition, also those that are added later."""
@@ -153,6 +157,7 @@ class Reading:
                 batch_size=self._options.batch_size,
                 held_bytes_max=self._options.held_bytes_max,
                 cutoff_ms=self._options.cutoff_ms,
+                columns=self._options.columns,
                 now_ms=self._driver.now_ms(),
             )
         return self._releasing
@@ -227,6 +232,8 @@ class Reading:
                     return
                 if not self._has_fetched():
                     await self._wait(left_ms)
+            if self._ready is None:
+                await self._commit_all()
         finally:
             if self._member is not None:
                 self._member.exit_poll()
@@ -320,6 +327,11 @@ class Reading:
         self._committer.done(self._returned if offsets is None else offsets)
         await self._committer.flush()
 
+    async def _commit_all(self) -> None:
+        """Everything up to the stop was returned, and whoever asks for more is done with it."""
+        if self._committer is not None and self._commits_by_itself:
+            await self._committer.flush()
+
     async def close(self, *, is_done: bool = True) -> None:
         """Commit, if that is done at all, leave the group, and let go. `is_done`: with what was returned last too."""
         for flow in self._background:
@@ -359,6 +371,14 @@ class Reading:
         """By partition, the next offset that the caller gets."""
         released = {} if self._releasing is None else self._releasing.released()
         return {one: released.get(one, plan.start) for one, plan in list(self._plans.items())}
+
+    def progress(self) -> dict[TopicPartition, tuple[Progress, int]]:
+        """Of each partition what is known of it, and the next offset that the caller gets."""
+        if self._releasing is None:
+            return {}
+        positions = self.positions()
+        found = self._releasing.progress.items()
+        return {one: (progress, positions[one]) for one, progress in found if one in positions}
 
     def lag(self) -> dict[TopicPartition, int]:
         """Offsets that were not released yet, as far as brokers told where partitions end."""

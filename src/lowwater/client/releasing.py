@@ -6,7 +6,7 @@ Nothing here waits. `step` takes what the fetcher has and gives the next batch, 
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lowwater.client.errors import ClientError
@@ -45,6 +45,7 @@ class Releasing:
         held_bytes_max: int,
         now_ms: int,
         cutoff_ms: int | None = None,
+        columns: Sequence[str] | None = None,
     ) -> None:
         self._fetcher = fetcher
         self._order = order
@@ -53,7 +54,9 @@ class Releasing:
         self._merging = Merging(
             batch_size=batch_size, held_bytes_max=max(held_bytes_max // _HALF, 1), cutoff_ms=cutoff_ms
         )
-        self._held = load(READING).Held(order=order, created_ms=now_ms, slack_bytes=held_bytes_max // _A_QUARTER)
+        self._held = load(READING).Held(
+            order=order, created_ms=now_ms, slack_bytes=held_bytes_max // _A_QUARTER, columns=columns
+        )
         self._plans: dict[TopicPartition, Plan] = {}
         self._open: set[TopicPartition] = set()  # those that have not come to their stop
         self._failures: dict[TopicPartition, ClientError] = {}
