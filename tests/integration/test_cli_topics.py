@@ -93,9 +93,8 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 def tls(certificates: Certificates) -> Iterator[str]:
     front = TlsFront(server_side(certificates))
     with Broker({"advertised.listeners": f"PLAINTEXT://localhost:{front.port}"}) as running:
-        with Admin(f"127.0.0.1:{running.port}", {"client.id": "x"}):
-            front.forward_to(running.port)
-            yield f"localhost:{front.port}"
+        front.forward_to(running.port)
+        yield f"localhost:{front.port}"
         front.close()
 
 
@@ -125,10 +124,9 @@ def test_a_broker_that_sends_its_clients_astray_is_told() -> None:
         nobody.bind(("127.0.0.1", 0))
         astray = f"127.0.0.1:{nobody.getsockname()[1]}"
         with Broker({"advertised.listeners": f"PLAINTEXT://{astray}"}) as running:
-            done = lowwater("topics", "offsets", "t", "-b", running.bootstrap, "-X", "default.api.timeout.ms=2000")
-            made = lowwater("topics", "create", "t", "-b", running.bootstrap, "-X", "default.api.timeout.ms=2000")
-    assert done.code == made.code == 1
-    assert f"{astray} is where a broker tells its clients to go: its advertised.listeners" in made.err
+            done = lowwater("topics", "create", "t", "-b", running.bootstrap, "-X", "default.api.timeout.ms=2000")
+    assert done.code == 1
+    assert f"{astray} is where a broker tells its clients to go: its advertised.listeners" in done.err
 
 
 # ---- completion
@@ -179,9 +177,12 @@ def test_ctrl_c_ends_it_quietly() -> None:
 
 
 def test_a_reader_that_has_seen_enough_is_no_error(crowded: str) -> None:
-    script = f"{sys.executable} -m lowwater.cli.main topics list -q -b {crowded} | head -1"
-    done = subprocess.run(["sh", "-c", script], capture_output=True, text=True, timeout=LIMIT_S)
-    assert (len(done.stdout.splitlines()), done.stderr) == (1, "")
+    reading, writing = os.pipe()
+    os.close(reading)
+    arguments = [sys.executable, "-m", "lowwater.cli.main", "topics", "list", "-b", crowded]
+    done = subprocess.run(arguments, stdout=writing, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S)
+    os.close(writing)
+    assert (done.returncode, done.stderr) == (1, "")
 
 
 def test_a_terminal_that_knows_no_dashes_is_served() -> None:

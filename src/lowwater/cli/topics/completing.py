@@ -8,12 +8,12 @@ import click
 
 from lowwater.cli.connecting import PATIENCE, connection_of
 
-# Who pressed the tabulator key does not wait.
+# Who pressed the tabulator key does not wait for long.
 _HURRY = {
     **PATIENCE,
-    "default.api.timeout.ms": "1000",
-    "request.timeout.ms": "1000",
-    "socket.connection.setup.timeout.ms": "1000",
+    "default.api.timeout.ms": "3000",
+    "request.timeout.ms": "3000",
+    "socket.connection.setup.timeout.ms": "3000",
 }
 
 
@@ -25,6 +25,6 @@ def complete_topics(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     with contextlib.suppress(Exception):  # whatever is wrong is told when the command runs
         connection = connection_of(given.get("bootstrap"), given.get("properties") or (), given.get("settings_file"))
         with connection.open(_HURRY, first_contact_ms=0) as connected:
-            names = connected.run(list_topics(connected.cluster), 1000)
+            names = connected.run(list_topics(connected.cluster))
         return [name for name in names if name.startswith(incomplete) and name not in (given.get("topics") or ())]
     return []
