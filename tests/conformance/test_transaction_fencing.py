@@ -12,9 +12,9 @@ from lowwater.errors import ErrorCode
 # The oldest versions of the requests know no PRODUCER_FENCED, and kafkajs speaks those only.
 FENCED = {"kafkajs": ErrorCode.INVALID_PRODUCER_EPOCH}
 # On the new path it is the partition that refuses.
-FENCED_SEND = {**FENCED, "java": ErrorCode.INVALID_PRODUCER_EPOCH}
+FENCED_SEND = {**FENCED, "java": ErrorCode.INVALID_PRODUCER_EPOCH, "lowwater": ErrorCode.INVALID_PRODUCER_EPOCH}
 # On the new path an abort bumps the epoch as an end of the producer's own would, so its commit looks repeated.
-EXPIRED = {**FENCED, "java": ErrorCode.INVALID_TXN_STATE}
+EXPIRED = {**FENCED, "java": ErrorCode.INVALID_TXN_STATE, "lowwater": ErrorCode.INVALID_TXN_STATE}
 
 # Some make an error of their own of what they did not expect.
 TOLD_IN_WORDS = {

@@ -12,8 +12,8 @@ from lowwater.errors import ErrorCode
 
 # Libraries make an error of their own of these, and tell the broker's in its words.
 TOLD_AS = {
-    ErrorCode.UNKNOWN_MEMBER_ID: ("UnknownMemberIdError", "not aware of this member"),
-    ErrorCode.ILLEGAL_GENERATION: ("IllegalGenerationError", "generation id is not valid"),
+    ErrorCode.UNKNOWN_MEMBER_ID: ("UnknownMemberIdError", "not aware of this member", "does not know this member"),
+    ErrorCode.ILLEGAL_GENERATION: ("IllegalGenerationError", "generation id is not valid", "another generation"),
 }
 
 

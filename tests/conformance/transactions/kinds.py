@@ -12,6 +12,7 @@ from tests.conformance.transactions.confluent import ConfluentReader, ConfluentT
 from tests.conformance.transactions.face import TIMEOUT_S, Can, Place, Reader, Transactor
 from tests.conformance.transactions.kafka_python import KafkaPythonReader, KafkaPythonTransactor
 from tests.conformance.transactions.lines import JavaReader, JavaTransactor, KafkaJsReader, KafkaJsTransactor
+from tests.conformance.transactions.own import OwnTransactor
 
 NEWEST = 2
 
@@ -32,7 +33,7 @@ class KcatReader(Reader):
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """`version` is the broker's transaction.version: only Java takes the new path where there is one."""
+    """`version` is the broker's transaction.version: only Java and our own take the new path where there is one."""
 
     name: str
     transactor: type[Transactor]
@@ -41,7 +42,7 @@ class Kind:
 
     @property
     def takes_the_new_path(self) -> bool:
-        return self.transactor is JavaTransactor and self.version == NEWEST
+        return self.transactor in (JavaTransactor, OwnTransactor) and self.version == NEWEST
 
     def __str__(self) -> str:
         return self.name
@@ -54,6 +55,8 @@ KINDS = (
     Kind("kafkajs", KafkaJsTransactor, KafkaJsReader),
     Kind("java", JavaTransactor, JavaReader),
     Kind("java-v1", JavaTransactor, JavaReader, version=1),
+    Kind("lowwater", OwnTransactor, ConfluentReader),
+    Kind("lowwater-v1", OwnTransactor, ConfluentReader, version=1),
 )
 READERS: tuple[type[Reader], ...] = (
     ConfluentReader,

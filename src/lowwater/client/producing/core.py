@@ -228,20 +228,26 @@ class Producing:
 
     async def commit_transaction(self, timeout_ms: float | None = None) -> None:
         """AbortableError, and nothing is committed, when a row of it was not written."""
-        await self._settled()
+        await self._settled_in_transaction()
         await self._transactional().commit(timeout_ms)
 
     async def abort_transaction(self, timeout_ms: float | None = None) -> None:
         transactions = self._transactional()
         transactions.require("abort_transaction")
+        if self._reports:
+            transactions.leave_gaps()
         self.sender.give_up(TransactionError("the transaction was aborted before this was written"))
-        await self._settled()
-        self._failures.clear()  # whoever aborts knows
+        await self._settled_in_transaction()
         await transactions.abort(timeout_ms)
 
     async def prepare_transaction(self) -> Prepared:
-        await self._settled()
+        await self._settled_in_transaction()
         return self._transactional().prepare()
+
+    async def _settled_in_transaction(self) -> None:
+        """What failed is told by the end of the transaction, not by the next flush."""
+        await self._settled()
+        self._failures.clear()
 
     def _transactional(self) -> Transactions:
         if self.transactions is None:

@@ -62,7 +62,7 @@ async def end_at(
             lane=COORDINATING,
         )
         if response.error_code == ErrorCode.INVALID_TXN_STATE:
-            raise _not_open(prepared, commit)
+            raise _not_open(prepared, commit) from broker_error(response.error_code)
         if response.error_code:
             raise broker_error(response.error_code, f"transaction {prepared.transactional_id!r} was not ended")
         if not epoch_per_transaction:

@@ -104,7 +104,8 @@ class Face:
         if transactions is not None and transactions.state in FROM["abort_transaction"]:
             with contextlib.suppress(ClientError):
                 await self._abort(LEAVE_MS)
-        await self._flush(raise_failures)
+        # Rows of a transaction that was not committed are void anyway.
+        await self._flush(raise_failures and transactions is None)
 
     async def _close(self) -> None:
         self._core.close()

@@ -83,6 +83,7 @@ class Transactions:
         self._has_epochs = False
         self._error: ClientError | None = None
         self._is_begun = False  # whether the coordinator knows of the transaction, or may
+        self._has_gaps = False  # whether sequences were used that may not be written
         self._added: set[TopicPartition] = set()
         self._wanted: set[TopicPartition] = set()
         self._adding: Flow[None] | None = None
@@ -110,8 +111,13 @@ class Transactions:
     def failed(self, error: ClientError) -> None:
         if self.state is not State.OPEN:
             return
+        self.leave_gaps()
         self.state, self._error = (State.DEAD if _is_fatal(error) else State.BROKEN), error
         self._on_change(self._broken())
+
+    def leave_gaps(self) -> None:
+        """Rows that have a sequence may not be written: sequences have to begin anew after the abort."""
+        self._has_gaps = True
 
     @property
     def produce_versions(self) -> tuple[int, int]:
@@ -132,6 +138,7 @@ class Transactions:
         assert self._error is not None
         if self.state is State.DEAD:
             error = copy(self._error)
+            error.__cause__ = self._error.__cause__
             error.advice = "make another producer"
             return error
         abortable = AbortableError(
@@ -193,9 +200,9 @@ class Transactions:
                     epoch_per_transaction=self._has_epochs,
                     timeout_ms=timeout_ms,
                 )
-            if not commit and self._is_begun and not self._has_epochs:
-                # What was not written left gaps in the sequences: they begin anew with another epoch.
+            if self._has_gaps and not self._has_epochs:
                 await self._identify(timeout_ms)
+            self._has_gaps = False
         except ClientError as error:
             self._take_failed_end(error)
         self.state = State.READY

@@ -239,18 +239,23 @@ def test_rows_that_never_reach_a_partition_break_the_transaction_too(version: in
         played.commit()
 
 
-def test_older_coordinators_give_another_epoch_after_an_abort() -> None:
+def test_older_coordinators_give_another_epoch_after_an_abort_that_left_gaps() -> None:
     played = PlayedTransactions(OLDER)
     played.begin()
     played.settle(played.send(rows(0, 2)))
+    played.abort()
+    assert played.talk()[-1] == "EndTxn", "everything was written: sequences go on"
+    played.begin()
+    played.whim("Produce", played.refuse(ErrorCode.NOT_ENOUGH_REPLICAS))
+    played.send(rows(2, 2))
     played.abort()
     assert played.talk()[-2:] == ["EndTxn", "InitProducerId"]
     asked = played.asked("InitProducerId")[-1].request
     assert (asked.producer_id, asked.producer_epoch) == (70, 0)
     played.begin()
-    played.settle(played.send(rows(2, 2)))
+    played.settle(played.send(rows(4, 2)))
     played.commit()
-    assert played.values() == rows(0, 4)
+    assert played.values() == [*rows(0, 2), *rows(4, 2)]
 
 
 @VERSIONS
