@@ -273,6 +273,48 @@ def test_delete_touches_nothing_when_one_is_not_there(topics: Topics, new_topic:
     assert topics("delete", topic, "nowhere", "--yes", "--if-exists").code == 0
 
 
+# ---- alter
+
+
+def test_alter_changes_settings_and_sets_them_back(topics: Topics, new_topic: NewTopic) -> None:
+    topic = new_topic("altered", **{"retention.ms": "1000"})
+    done = topics("alter", topic, "-c", "max.message.bytes=2000000", "--unset", "retention.ms")
+    assert (done.code, done.out) == (0, f"changed {topic}: max.message.bytes=2000000, retention.ms unset\n")
+    eventually(
+        lambda: (
+            topics.json("describe", topic)[0]["settings"]
+            == [{"name": "max.message.bytes", "value": "2000000", "source": "topic"}]
+        )
+    )
+
+
+def test_alter_lets_topics_grow_and_warns_of_keys(topics: Topics, new_topic: NewTopic) -> None:
+    topic = new_topic("growing", partitions=2)
+    assert topics("alter", topic, "-p", "4", "--dry-run").out == f"would grow {topic}: 2 → 4 partitions\n"
+    done = topics("alter", topic, "-p", "4")
+    assert (done.code, done.out) == (0, f"grew {topic}: 2 → 4 partitions\n")
+    assert "another partition" in done.err
+    eventually(lambda: topics.json("list", topic)[0]["partitions"] == 4)
+    assert topics("alter", topic, "-p", "3").code == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "told"),
+    [
+        ((), 2, "nothing to change"),
+        (("-c", "a=1", "-u", "a"), 2, "a is both set and unset"),
+        (("-c", "no.such.setting=1"), 1, "no.such.setting"),
+        (("-c", "retention.ms=often"), 1, "retention.ms"),
+    ],
+)
+def test_alter_says_what_cannot_be(
+    topics: Topics, written: str, arguments: tuple[str, ...], code: int, told: str
+) -> None:
+    done = topics("alter", written, *arguments)
+    assert (done.code, done.out) == (code, "")
+    assert told in done.err
+
+
 # ---- looks
 
 

@@ -75,6 +75,13 @@ class Connection:
             tell(warning.message)
         return config
 
+    def client_settings(self, defaults: Mapping[str, str] = PATIENCE) -> dict[str, str]:
+        """What a client is made from, without what has no meaning here, which `config` has told."""
+        from lowwater.client.settings import IGNORED
+
+        settings = {"bootstrap.servers": BOOTSTRAP, **defaults, **self.settings}
+        return {name: value for name, value in settings.items() if name not in IGNORED}
+
     @contextlib.contextmanager
     def open(
         self, defaults: Mapping[str, str] = PATIENCE, first_contact_ms: float = FIRST_CONTACT_MS

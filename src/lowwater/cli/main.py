@@ -16,7 +16,7 @@ from lowwater.errors import LowwaterError
 COMMANDS = {
     "broker": ("lowwater.cli.broker", "Run a broker that real Kafka clients can use."),
     "cat": ("lowwater.cli.cat.command", "Read, write and list topics, with the options of kcat."),
-    "topics": ("lowwater.cli.topics.command", "List, describe, make and delete topics, and find offsets in them."),
+    "topics": ("lowwater.cli.topics.command", "List, describe, make, change and delete topics; find offsets."),
     "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
 }
 

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from types import FrameType
 
 from lowwater.cli.cat.asked import Looks, Where
 from lowwater.cli.cat.consuming import resolve_starts
@@ -49,10 +52,31 @@ def consume_as_member(
     try:
         driver.run(session.start())
         while not session.tap.is_done:
-            session.tap.pour(driver.run(session.poll()))
+            answers = driver.run(session.poll())
+            with _uninterrupted():
+                session.tap.pour(answers)
     finally:
         driver.run(session.close())
         driver.close()
+
+
+@contextlib.contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C waits: what is printed also counts as printed. Who insists does not wait."""
+    came: list[int] = []
+
+    def note(number: int, _: FrameType | None) -> None:
+        if came:
+            raise KeyboardInterrupt
+        came.append(number)
+
+    before = signal.signal(signal.SIGINT, note)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if came:
+        raise KeyboardInterrupt
 
 
 class Session:

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from lowwater.cli.cat.asked import Looks, Where
 from lowwater.cli.cat.pouring import Output
 from lowwater.cli.cat.talk import CatError
-from lowwater.cli.connecting import BOOTSTRAP, Connection
+from lowwater.cli.connecting import Connection
 from lowwater.client.loading import load
 from lowwater.client.reader import Reader
 from lowwater.types import TopicPartition
@@ -20,7 +20,7 @@ def consume_in_order(
 ) -> None:
     if looks.unpack:
         raise CatError("-s does not go together with --order")
-    settings = {"bootstrap.servers": BOOTSTRAP, **defaults, **connection.settings}
+    settings = connection.client_settings(defaults)
     names = topics if where.partition is None else [f"{topic}[{where.partition}]" for topic in topics]
     start = None if where.starts is None else str(where.starts)
     with connection.open(defaults) as connected:

@@ -10,7 +10,7 @@ from pathlib import Path
 from lowwater.cli.cat.asked import Sending
 from lowwater.cli.cat.input import Line, lines_of
 from lowwater.cli.cat.talk import CatError, Talk
-from lowwater.cli.connecting import BOOTSTRAP, Connection
+from lowwater.cli.connecting import Connection
 from lowwater.client.loading import WRITING, load
 from lowwater.client.producer import Producer, Summary
 
@@ -29,7 +29,7 @@ def produce(
     file = _opened(files[0]) if sending.by_line and files else None
     with connection.open(defaults) as connected:
         size_max = connected.config.int("max.request.size")
-    settings = {"bootstrap.servers": BOOTSTRAP, **defaults, **connection.settings}
+    settings = connection.client_settings(defaults)
     with Producer(config=settings) as producer:
         feed = Feed(producer, topic, sending, talk)
 

@@ -9,6 +9,7 @@ import click
 
 from lowwater.cli.connecting import Connection, connection_options
 from lowwater.cli.printing import counted, tell
+from lowwater.cli.topics.settings import setting_of
 
 if TYPE_CHECKING:
     from lowwater.client.admin.topic_changes import CreatedTopic
@@ -47,7 +48,7 @@ def command(
     from lowwater.client.admin.topic_changes import DEFAULT, NewTopic, create_topics
 
     _check_names(topics)
-    config = dict(_setting(text) for text in settings)
+    config = dict(setting_of(text) for text in settings)
     new = [NewTopic(name, partitions or DEFAULT, replicas or DEFAULT, config) for name in topics]
     with connection.open() as connected:
         outcomes = connected.run(create_topics(connected.cluster, new, validate_only=dry_run))
@@ -69,13 +70,6 @@ def _check_names(names: tuple[str, ...]) -> None:
     for name in names:
         if (problem := topic_name_problem(name)) is not None:
             raise click.BadParameter(problem, param_hint="TOPIC")
-
-
-def _setting(text: str) -> tuple[str, str]:
-    name, equals, value = text.partition("=")
-    if not equals or not name.strip():
-        raise click.BadParameter(f"expected NAME=VALUE, found {text!r}", param_hint="--config")
-    return name.strip(), value.strip()
 
 
 def _extent(topic: CreatedTopic) -> str:

@@ -8,8 +8,9 @@ import click
 
 from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.output import Column, Output, Row, output_options, print_table
-from lowwater.cli.printing import age, counted, duration, number, printable, size
+from lowwater.cli.printing import age, counted, number, printable, size
 from lowwater.cli.topics.completing import complete_topics
+from lowwater.cli.topics.settings import humane
 
 if TYPE_CHECKING:
     from lowwater.cli.topics.facts import Facts
@@ -33,7 +34,6 @@ def _in_sync_style(row: Row) -> str:
     return "red" if len(row["in_sync"]) < len(row["replicas"]) else ""
 
 
-_WITHOUT_LIMIT = (1 << 31) - 1
 _SET_BY = {
     "topic": "this topic",
     "broker_altered": "the broker, while running",
@@ -186,18 +186,7 @@ def _print_settings(settings: list[Row] | None) -> None:
     if settings is None:
         click.secho("  Its settings cannot be read.", dim=True)
     elif settings:
-        humane = [{**row, "value": _humane(row["name"], row["value"])} for row in settings]
-        print_table(SETTING_COLUMNS, humane, indent=2)
+        shown = [{**row, "value": humane(row["name"], row["value"])} for row in settings]
+        print_table(SETTING_COLUMNS, shown, indent=2)
     else:
         click.secho("  No settings of its own: all are the broker's. --settings shows them.", dim=True)
-
-
-def _humane(name: str, value: str | None) -> str | None:
-    """With the value in larger units beside it, where it is long in small ones."""
-    if value is None or not value.isdecimal() or int(value) >= _WITHOUT_LIMIT:
-        return value
-    if name.endswith(".ms") and int(value) >= 10_000:
-        return f"{value} ({duration(int(value))})"
-    if name.endswith(".bytes") and int(value) >= 10_240:
-        return f"{value} ({size(int(value))})"
-    return value

@@ -7,7 +7,7 @@ from datetime import tzinfo
 from typing import Any, Self, TypeVar
 
 from lowwater.client.admin.cluster_info import ClusterInfo, describe_cluster
-from lowwater.client.admin.configs import Change, ConfigEntry, Resource, alter_configs, describe_configs
+from lowwater.client.admin.configs import Changes, ConfigEntry, Resource, alter_configs, describe_configs
 from lowwater.client.admin.group_members import DescribedGroup, describe_groups
 from lowwater.client.admin.group_offsets import alter_group_offsets, delete_group_offsets, group_offsets
 from lowwater.client.admin.groups import Groups, delete_groups, list_groups
@@ -84,9 +84,7 @@ class Admin:
         """The settings by name, of topics (by their name alone) and other resources; all of them, or those named."""
         return self._run(describe_configs(self._cluster, resources, names))
 
-    def alter_configs(
-        self, changes: Mapping[Resource | str, Mapping[str, Change]], *, validate_only: bool = False
-    ) -> Outcomes[Resource, None]:
+    def alter_configs(self, changes: Changes, *, validate_only: bool = False) -> Outcomes[Resource, None]:
         """Change single settings and leave the others as they are. None sets one back to its default."""
         return self._run(alter_configs(self._cluster, changes, validate_only=validate_only))
 

@@ -90,6 +90,9 @@ class Subtract:
 
 Change: TypeAlias = str | int | float | bool | Append | Subtract | None
 """The new value, or None: back to the default."""
+Settings: TypeAlias = Mapping[str, Change]
+Changes: TypeAlias = Mapping[str, Settings] | Mapping[Resource, Settings] | Mapping[Resource | str, Settings]
+"""By resource; a name alone is that of a topic."""
 
 _SET, _DELETE, _APPEND, _SUBTRACT = range(4)
 
@@ -129,9 +132,7 @@ _SOURCES = frozenset(Source)
 _KINDS = frozenset(Kind)
 
 
-async def alter_configs(
-    cluster: Cluster, changes: Mapping[Resource | str, Mapping[str, Change]], *, validate_only: bool = False
-) -> Outcomes[Resource, None]:
+async def alter_configs(cluster: Cluster, changes: Changes, *, validate_only: bool = False) -> Outcomes[Resource, None]:
     """Change single settings and leave the others as they are, or find out whether that would work."""
     wanted = {resource_of(one): each for one, each in changes.items()}
     appearing = Appearing(cluster)
