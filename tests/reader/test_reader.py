@@ -293,3 +293,26 @@ def test_a_group_that_has_read_everything_has_nothing_left(broker: UnderTest, to
     with lowwater.read(topic, **given) as reader:
         assert times(reader.to_table()) == []
         assert reader.is_finished
+
+
+def test_rows_and_offsets_go_into_one_transaction(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    source, sink = topic_of([100, 200, 300]), topic_of([])
+    group = f"{source}-group"
+    given: Any = {
+        "bootstrap": broker.bootstrap,
+        "group": group,
+        "batch_size": 1,
+        "config": {"enable.auto.commit": False},
+    }
+    producing = {"transactional.id": f"{source}-copy"}
+    with lowwater.Producer(broker.bootstrap, producing) as producer, lowwater.read(source, **given) as reader:
+        producer.init_transactions()
+        for is_kept in (True, False):
+            batch = reader.poll(PATIENCE_S * 1000)
+            producer.begin_transaction()
+            producer.send_table(sink, batch.select(["value", "timestamp"]))
+            producer.send_offsets_to_transaction(reader.positions, group, by=reader.identity)
+            producer.commit_transaction() if is_kept else producer.abort_transaction()
+    assert committed(writer, group) == {0: 1}
+    with lowwater.read(sink, bootstrap=broker.bootstrap) as reader:
+        assert times(reader.to_table()) == [100]

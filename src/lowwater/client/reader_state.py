@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from lowwater.client.asked import Asked, ask
 from lowwater.client.cluster import Cluster
+from lowwater.client.coordinator import Identity
 from lowwater.client.driver import Driver
 from lowwater.client.errors import ClientError
 from lowwater.client.network import Network
@@ -70,6 +71,11 @@ class ReaderState:
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read; for a member of a group, its share of them."""
         return self._see(lambda reading: frozenset(reading.plans))
+
+    @property
+    def identity(self) -> Identity:
+        """As which member the group knows this reader, for `Producer.send_offsets_to_transaction(…, by=)`."""
+        return self._see(lambda reading: reading.identity)
 
     @property
     def positions(self) -> dict[TopicPartition, int]:

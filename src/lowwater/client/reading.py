@@ -13,7 +13,7 @@ from typing import Any, Literal
 
 from lowwater.client.bell import Bell
 from lowwater.client.cluster import Cluster
-from lowwater.client.coordinator import Coordinator
+from lowwater.client.coordinator import NOBODY, Coordinator, Identity
 from lowwater.client.driver import sleep
 from lowwater.client.errors import ClientError
 from lowwater.client.fetching.fetcher import Fetcher
@@ -362,6 +362,10 @@ class Reading:
     @property
     def releasing(self) -> Releasing | None:
         return self._releasing
+
+    @property
+    def identity(self) -> Identity:
+        return NOBODY if self._member is None else self._member.identity
 
     @property
     def commit_failures(self) -> int:
