@@ -193,7 +193,7 @@ class Fetcher:
 
     def _lost(self, asker: Asker, error: ClientError) -> None:
         """The broker cannot be asked. Perhaps others lead its partitions by now."""
-        asker.session.begin_again(is_gone=False)
+        asker.session.begin_again()
         partitions = list(asker.session.wanted)
         self._cluster.outdate({partition.one.topic for partition in partitions})
         for partition in partitions:
@@ -240,7 +240,7 @@ class Fetcher:
         if code not in _SESSION_ERRORS or asker.refused_sessions > _SESSIONS_REFUSED_MAX:
             self._lost(asker, broker_error(code, "nothing can be fetched"))
         else:
-            asker.session.begin_again(is_gone=code == ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
+            asker.session.begin_again()
 
     def _ran_dry(self, asker: Asker, arrived: Arrived) -> None:
         """None of those that should have more had any: up to their ends there is nothing left, as compaction leaves

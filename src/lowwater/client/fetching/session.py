@@ -112,11 +112,9 @@ class FetchSession:
         else:
             self.id, self._epoch = session_id, 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
 
-    def begin_again(self, *, is_gone: bool) -> None:
-        """What the broker knows is not certain. The old session, unless it is gone, is replaced by the new one."""
+    def begin_again(self) -> None:
+        """What the broker knows is not certain: the next request ends the session, if it is there, and begins another."""
         self._epoch = FIRST_EPOCH
-        if is_gone:
-            self.id = NO_SESSION
 
     def last_change(self) -> Change:
         """Ends the session at the broker."""

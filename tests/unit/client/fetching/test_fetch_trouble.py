@@ -317,6 +317,12 @@ def test_a_topic_that_was_made_anew_is_not_read_on_as_if_it_were_the_old_one() -
     probe.fetcher.seek(T0, 0)
     probe.drain()
     assert probe.rows[T0] == [*range(10), *range(50)], "unless that is what is wanted"
+    metadata = asked(played, "Metadata")
+    played.append(T0, 1)
+    probe.drain(2_000)
+    assert probe.rows[T0][-1] == 50
+    known = {key[0] for session in played.sessions[1].values() for key in session.partitions}
+    assert (known, asked(played, "Metadata")) == ({played.ids["t"]}, metadata), "the old one is forgotten"
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for() -> None:

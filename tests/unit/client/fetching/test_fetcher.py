@@ -121,6 +121,11 @@ def test_a_broker_that_keeps_no_sessions_is_told_everything_and_everybody_has_a_
         for one in played.logs:
             played.append(one, 1, KILOBYTE)
     probe = Probe(played, dict.fromkeys(played.logs, 0))
+    turns: list[int] = []
+    while len(turns) < 6:
+        probe.wait()
+        turns += [one.partition.partition for each in probe.take() for one in each.slices]
+    assert turns == [0, 1, 2, 0, 1, 2]
     probe.drain(1_200)
     assert probe.rows == {one: [0, 1, 2, 3] for one in played.logs}
     assert {each.session_id for each in played.fetches()} == {0}
