@@ -113,7 +113,7 @@ class FetchSession:
             self.id, self._epoch = session_id, 1 if self._epoch == _EPOCH_MAX else self._epoch + 1
 
     def begin_again(self) -> None:
-        """What the broker knows is not certain: the next request ends the session, if it is there, and begins another."""
+        """What the broker knows is not certain: the next request ends the session, if there is one, and begins anew."""
         self._epoch = FIRST_EPOCH
 
     def last_change(self) -> Change:
