@@ -441,14 +441,14 @@ def test_many_partitions_are_asked_for_in_pieces_that_fit_together() -> None:
 
 
 def test_batches_that_are_larger_than_the_pieces_do_not_come_one_by_one() -> None:
-    played = cluster(*[1] * 32, rows=0)
+    played = cluster(*[1] * 128, rows=0)
     for one in played.logs:
         for _ in range(5):
             played.append(one, 1, KILOBYTE * 40)
-    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=512 * 1024)
+    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=2048 * 1024)
     probe.drain()
     assert probe.rows == {one: [*range(5)] for one in played.logs}
-    assert len(played.fetches(waiting=False)) < 80, "which are 160 batches, and there is room for three at a time"
+    assert len(played.fetches(waiting=False)) < 60, "which are 640 batches, and there is room for twenty at a time"
 
 
 def test_few_partitions_are_asked_for_in_large_pieces_unless_the_user_says_how_large() -> None:
