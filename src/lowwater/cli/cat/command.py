@@ -161,7 +161,7 @@ def _run(
                 return
             from lowwater.cli.cat.ordering import consume_in_order
 
-            consume_in_order(connection, defaults, options["topics"], where, looks)
+            consume_in_order(connection, defaults, options["topics"], where, looks, talk)
         case Mode.GROUP:
             from lowwater.cli.cat.membership import consume_as_member
 
