@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from lowwater.client.outgoing import OutgoingRows
 from lowwater.wire import compression
-from lowwater.wire.records import BatchHeader, Record, crc_ok, read_records
+from lowwater.wire.records import HEADER_SIZE, BatchHeader, Record, crc_ok, read_records
 
 FIELDS = st.none() | st.binary(max_size=100)
 HEADERS = st.lists(st.tuples(st.text(max_size=8), FIELDS), max_size=3)
@@ -74,6 +74,32 @@ def test_batches_are_as_large_as_allowed_and_hold_every_row_once(rows: list[Row]
         found += [one.value for one in read_records(data)]
         first += count
     assert found == [row[2] for row in rows]
+
+
+@given(ROWS, st.integers(1, 5), st.integers(62, 600), st.data())
+def test_rows_of_many_partitions_are_written_at_once_each_in_its_place(
+    rows: list[Row], partitions: int, bytes_max: int, data: st.DataObject
+) -> None:
+    places = data.draw(st.lists(st.integers(-1, partitions - 1), min_size=len(rows), max_size=len(rows)))
+    outgoing = OutgoingRows(batch_of(rows), now_ms=NOW_MS)
+    found: dict[int, list[Record]] = {}
+    numbers: dict[int, list[int]] = {}
+    for one in outgoing.spread(np.array(places, np.int32), partitions, bytes_max=bytes_max):
+        encoded = outgoing.encode(one.chosen, bytes_max=1 << 20)
+        assert encoded.data[HEADER_SIZE:] == one.data[HEADER_SIZE:], "as if each batch were written for itself"
+        header = BatchHeader.parse(encoded.data)
+        assert (header.base_timestamp, header.max_timestamp) == (one.base_timestamp, one.newest)
+        assert len(one.data) <= bytes_max or len(one.chosen) == 1
+        found.setdefault(one.partition, []).extend(read_records(encoded.data))
+        numbers.setdefault(one.partition, []).extend(one.chosen)
+    expected = {
+        partition: [number for number, place in enumerate(places) if place == partition]
+        for partition in set(places) - {-1}
+    }
+    assert numbers == expected
+    assert {partition: [one.value for one in records] for partition, records in found.items()} == {
+        partition: [rows[number][2] for number in chosen] for partition, chosen in expected.items()
+    }
 
 
 def test_rows_without_a_time_get_that_of_now() -> None:
