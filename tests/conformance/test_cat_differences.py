@@ -8,12 +8,15 @@ from __future__ import annotations
 import struct
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
 from tests.conformance.cats.runs import QUICKLY, Done, cat, kcat
 from tests.conformance.cats.shelf import Shelf, stocked
 from tests.conformance.conftest import NewTopic
 from tests.conformance.under_test import UnderTest
+
+from lowwater.testing import Broker
 
 pytestmark = [pytest.mark.peer("kcat"), pytest.mark.peer("confluent")]
 
@@ -153,6 +156,23 @@ def test_a_start_before_the_end_is_not_before_the_beginning(broker: UnderTest, n
     line = ("-C", "-b", broker.bootstrap, "-t", topic, "-eq", "-D,", "-o", "-5")
     assert cat(*line).out == b"6,7,8,9,"
     assert kcat(*line).out == b""
+
+
+@pytest.mark.only_against("lowwater")
+def test_an_end_that_compaction_has_emptied_is_an_end(own_broker: Callable[..., UnderTest]) -> None:
+    inside = own_broker().process
+    assert isinstance(inside, Broker)
+    inside.fill("compacted", next=3)
+
+    def empty_the_tail() -> None:
+        log = inside.node.broker.partition("compacted", 0).log
+        log.log_end = log.flushed_end = 8
+
+    inside.call(empty_the_tail)
+    line = ("-C", "-b", inside.bootstrap, "-t", "compacted", "-e", "-f", "%o,")
+    assert cat(*line) == (0, b"0,1,2,", ("% Reached end of topic compacted [0] at offset 8: exiting",))
+    with pytest.raises(subprocess.TimeoutExpired):
+        kcat(*line, timeout_s=2)
 
 
 def test_listing_and_asking_create_no_topic(broker: UnderTest, fresh_name: str) -> None:
