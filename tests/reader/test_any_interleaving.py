@@ -106,8 +106,8 @@ def play(stage: Stage, chance: random.Random, held_bytes_max: int) -> list[Row]:
         if batch is not None:
             rows += rows_of(batch)
         assert stage.reading is not None
-        assert stage.reading.releasing is not None
-        assert stage.reading.releasing.held_bytes <= bound
+        assert stage.reading.partitions.releasing is not None
+        assert stage.reading.partitions.releasing.held_bytes <= bound
         if stage.reading.is_finished:
             return rows
     raise AssertionError("it stands still")
@@ -136,8 +136,8 @@ def test_every_record_comes_once_and_in_order(
     expected = [row for log in logs.values() for row in model_rows(log)]
     assert Counter(rows) == Counter(expected)
     assert stage.reading is not None
-    assert stage.reading.releasing is not None
-    late = stage.reading.releasing.late_rows
+    assert stage.reading.partitions.releasing is not None
+    late = stage.reading.partitions.releasing.late_rows
     if order != "timestamp":
         for one in logs:
             offsets = [row.offset for row in rows if row[:2] == one]
@@ -147,7 +147,7 @@ def test_every_record_comes_once_and_in_order(
         assert late == 0
     if order == "timestamp":
         check_late(rows, logs, late)
-    assert stage.reading.positions() == {one: log.end for one, log in logs.items()}
+    assert stage.reading.partitions.positions() == {one: log.end for one, log in logs.items()}
     stage.close()
 
 

@@ -6,7 +6,7 @@ import pytest
 from tests.reader.logs import StagedLog, place
 from tests.reader.staged import Stage, names
 
-from lowwater.client.errors import CorruptRecordsError
+from lowwater.client.errors import ClientError, CorruptRecordsError
 from lowwater.client.flow import Flow
 from lowwater.positions.grammar import parse_start
 from lowwater.types import TopicPartition
@@ -90,4 +90,28 @@ def test_one_can_go_on_without_a_partition_that_is_damaged() -> None:
     assert names(stage.poll()) == ["p1@50", "p0@100"]
     stage.run(reading.drop("cars", 0))
     assert stage.drain() == ["p1@250"]
-    assert reading.positions() == {P1: 2}
+    assert reading.partitions.positions() == {P1: 2}
+
+
+def test_a_second_poll_at_the_same_time_is_refused() -> None:
+    stage = stage_of(p0=[100])
+    reading = stage.open()
+    waiting = Flow(reading.poll(None))
+    with pytest.raises(ClientError, match="polled already"):
+        stage.run(reading.poll(0))
+    stage.fetch({P0: 1})
+    assert waiting.done
+    assert names(reading.take()) == ["p0@100"]
+
+
+def test_partitions_with_nothing_to_read_do_not_make_the_others_live() -> None:
+    stage = stage_of(p0=[100], p1=[50, 200], p2=[])
+    stage.open(start={P0: 1, P1: 0, TopicPartition("cars", 2): 0}, stop={P0: 1, P1: 2})
+    assert stage.reading is not None
+    stage.fetch({P1: 1})
+    assert stage.drain() == ["p1@50"]
+    assert stage.reading.partitions.releasing is not None
+    assert not stage.reading.partitions.releasing.is_live
+    stage.fetch({P1: 1})
+    assert stage.drain() == ["p1@200"]
+    assert stage.reading.partitions.releasing.is_live

@@ -47,7 +47,7 @@ def _play(stage: Stage, step: dict[str, Any], where: str) -> list[str]:
 
 def _look(stage: Stage, step: dict[str, Any], where: str) -> None:
     assert stage.reading is not None
-    releasing = stage.reading.releasing
+    releasing = stage.reading.partitions.releasing
     assert releasing is not None
     progress = releasing.progress
     seen = {

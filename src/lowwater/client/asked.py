@@ -8,7 +8,7 @@ from datetime import datetime, tzinfo
 from typing import Literal, TypedDict, TypeVar
 
 from lowwater.client.config import ClientConfig
-from lowwater.client.reading import BATCH_SIZE, HELD_BYTES_MAX, Options
+from lowwater.client.read_partitions import BATCH_SIZE, HELD_BYTES_MAX, Options
 from lowwater.client.wanted import Start, Stop, Topic, Topics, Wanted, moment_ms, wanted
 from lowwater.errors import ConfigError
 

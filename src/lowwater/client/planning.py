@@ -10,18 +10,23 @@ from lowwater.client.coordinator import Coordinator
 from lowwater.client.offsets import CommittedOffsets, resolve
 from lowwater.client.wanted import FROM_THE_BEGINNING, WHERE_THE_GROUP_IS, StopAt, Wanted, stop_at
 from lowwater.merge.mark import END_MS
-from lowwater.positions.position import Earliest, StartPosition
+from lowwater.positions.position import Choice, Earliest, StartPosition
 from lowwater.types import TopicPartition
 
 NO_STOP = END_MS
 
 
 class Plan(NamedTuple):
-    """`end` is where the partition ends now."""
+    """`end` is where the partition ended at the moment `made_ms`."""
 
     start: int
     end: int
+    made_ms: int = 0
     stop: StopAt | None = None
+
+    def stopped(self, choice: Choice | None) -> Plan:
+        """The same, up to there."""
+        return self if choice is None else self._replace(stop=stop_at(choice, self.end, self.made_ms))
 
     @property
     def stop_offset(self) -> int:
@@ -55,7 +60,7 @@ class Planner:
         self._there_before.update(partitions)
 
     async def plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
-        """With one "now" for all: at most one OffsetFetch, and two ListOffsets per leader."""
+        """Without any stop. One "now" for all; at most one OffsetFetch, and two ListOffsets per leader."""
         if not partitions:
             return {}
         now_ms = self._cluster.network.driver.now_ms()
@@ -67,8 +72,7 @@ class Planner:
             asked = _known(committed)
         starts, ends = await resolve(self._cluster, wishes, now_ms=now_ms, ends=True, committed=asked)
         return {
-            one: Plan(_start(starts[one], committed.get(one), wishes[one]), ends[one], _stop(wanted, one, ends, now_ms))
-            for one in partitions
+            one: Plan(_start(starts[one], committed.get(one), wishes[one]), ends[one], now_ms) for one in partitions
         }
 
     def _wish(self, wanted: Wanted, one: TopicPartition) -> StartPosition:
@@ -97,8 +101,3 @@ def _start(requested: int, committed: int | None, wish: StartPosition) -> int:
     if isinstance(wish.choices[0], Earliest):
         return committed
     return max(committed, requested)
-
-
-def _stop(wanted: Wanted, one: TopicPartition, ends: Mapping[TopicPartition, int], now_ms: int) -> StopAt | None:
-    choice = wanted.stop_of(one)
-    return None if choice is None else stop_at(choice, ends[one], now_ms)

@@ -60,17 +60,17 @@ class ReaderState:
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
         """Where each partition was begun; resolved before its first record."""
-        return self._see(lambda reading: {one: plan.start for one, plan in reading.plans.items()})
+        return self._see(lambda reading: {one: plan.start for one, plan in reading.partitions.plans.items()})
 
     @property
     def ends(self) -> Mapping[TopicPartition, int]:
         """Where each partition ended at that moment."""
-        return self._see(lambda reading: {one: plan.end for one, plan in reading.plans.items()})
+        return self._see(lambda reading: {one: plan.end for one, plan in reading.partitions.plans.items()})
 
     @property
     def assignment(self) -> frozenset[TopicPartition]:
         """The partitions that are read; for a member of a group, its share of them."""
-        return self._see(lambda reading: frozenset(reading.plans))
+        return self._see(lambda reading: frozenset(reading.partitions.plans))
 
     @property
     def identity(self) -> Identity:
@@ -80,17 +80,17 @@ class ReaderState:
     @property
     def positions(self) -> dict[TopicPartition, int]:
         """The next offset of each partition that you will get: what you would store to go on from here."""
-        return self._see(Reading.positions)
+        return self._see(lambda reading: reading.partitions.positions())
 
     @property
     def lag(self) -> dict[TopicPartition, int]:
         """How many offsets each partition is ahead of its position, as far as brokers told."""
-        return self._see(Reading.lag)
+        return self._see(lambda reading: reading.partitions.lag())
 
     @property
     def is_live(self) -> bool:
         """Whether everything that was there at the beginning was returned; once true, always true."""
-        releasing = self._reading.releasing
+        releasing = self._reading.partitions.releasing
         return releasing is not None and releasing.is_live
 
     @property
@@ -101,18 +101,18 @@ class ReaderState:
     @property
     def lost(self) -> list[Lost]:
         """What was gone before it could be read: exact ranges of offsets, [first, behind)."""
-        releasing = self._reading.releasing
+        releasing = self._reading.partitions.releasing
         return [] if releasing is None else list(releasing.lost)
 
     @property
     def mark_ms(self) -> int | None:
         """The low-water mark: what is stamped later waits for the others. None when there is none, or when live."""
-        releasing = self._reading.releasing
+        releasing = self._reading.partitions.releasing
         return None if releasing is None else releasing.mark_ms
 
     def progress(self) -> dict[TopicPartition, tuple[Progress, int]]:
         """Of each partition what is known of it, and the next offset that you will get."""
-        return self._see(Reading.progress)
+        return self._see(lambda reading: reading.partitions.progress())
 
     @property
     def late_rows(self) -> int:
@@ -125,7 +125,7 @@ class ReaderState:
 
 
 def _stats(reading: Reading) -> ReaderStats:
-    releasing = reading.releasing
+    releasing = reading.partitions.releasing
     if releasing is None:
         return ReaderStats()
     progress = releasing.progress.values()

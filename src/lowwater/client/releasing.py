@@ -69,13 +69,15 @@ class Releasing:
     # -- partitions
 
     def add(self, plans: Mapping[TopicPartition, Plan]) -> None:
-        """Their rows may come from now on. Whoever calls tells the fetcher."""
+        """Their rows may come from now on, by the fetcher, unless there is nothing to read up to their stop."""
         for one, plan in plans.items():
             self._plans[one] = plan
             self._merging.add(one, plan.start, min(plan.end, plan.stop_offset))
             self._held.add(one, plan.start, plan.end, stop=plan.stop_offset, stop_ms=plan.stop_ms)
             if not plan.is_empty:
                 self._open.add(one)
+            elif one in self._fetcher:
+                self._fetcher.remove([one])
         if self._plans:
             self._merging.begin()
             self._look_whether_live()
