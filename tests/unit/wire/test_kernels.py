@@ -82,6 +82,7 @@ FAULTY = {
     "a negative length": (b"\x01" + b"\0" * 6, scanning.BAD_LENGTH),
     "an offset outside the batch": (b"\x0c\0\0\x04\1\1\0", scanning.BAD_OFFSET),
     "an offset before the batch": (b"\x0c\0\0\x01\1\1\0", scanning.BAD_OFFSET),
+    "an offset that was there before": (b"\x0c\0\0\0\1\1\0" * 2, scanning.BAD_OFFSET),
     "a key longer than its record": (b"\x0c\0\0\0\x7e\1\0", scanning.BAD_LENGTH),
     "a key of less than null": (b"\x0c\0\0\0\x03\1\0", scanning.BAD_LENGTH),
     "a value longer than its record": (b"\x0c\0\0\0\1\x7e\0", scanning.BAD_LENGTH),
@@ -99,6 +100,8 @@ FAULTY = {
 def test_bytes_that_are_no_record_are_a_fault(what: str) -> None:
     data, fault = FAULTY[what]
     header = BatchHeader.parse(batch_of([(1, None, None, ())]))
+    if what == "an offset that was there before":
+        header = header._replace(record_count=2, last_offset_delta=1)
     with pytest.raises(ScanFault) as found:
         scan_payloads([(data, header)])
     assert found.value.fault == fault

@@ -22,7 +22,7 @@ BAD_NUMBER, BAD_LENGTH, BAD_OFFSET, BAD_HEADERS, BAD_END, BAD_TIME, BEHIND_A_FAU
 FAULTS = {
     BAD_NUMBER: "a number ends early or has too many bytes",
     BAD_LENGTH: "a field is longer than its record",
-    BAD_OFFSET: "an offset is outside its batch",
+    BAD_OFFSET: "an offset is outside its batch, or not behind the one before",
     BAD_HEADERS: "its headers are not as long as they say",
     BAD_END: "bytes follow the last record",
     BAD_TIME: "a timestamp does not fit its field",
@@ -113,11 +113,15 @@ def scan_section(section: Any, row: int, rows: Any) -> tuple[int, int]:
     at, end = section[ADDRESS], section[ADDRESS] + section[SIZE]
     base_offset, last_delta, base_timestamp = section[BASE_OFFSET], section[LAST_DELTA], section[BASE_TIMESTAMP]
     append_timestamp, first_wanted, tag = section[APPEND_TIMESTAMP], section[FIRST_WANTED], section[TAG]
+    offset_before = base_offset - 1
     for _ in range(section[RECORDS]):
         found = rows[row]
         at, fault = read_record(at, end, base_offset, last_delta, base_timestamp, found)
         if fault:
             return row, fault
+        if found.offset <= offset_before:
+            return row, BAD_OFFSET
+        offset_before = found.offset
         if found.offset < first_wanted:
             continue
         found.tag = tag
