@@ -5,6 +5,7 @@ Each test shows both, so that a kcat that is mended is noticed.
 
 from __future__ import annotations
 
+import signal
 import struct
 import subprocess
 import sys
@@ -218,5 +219,12 @@ def test_input_is_sent_as_it_comes(broker: UnderTest, new_topic: NewTopic) -> No
         process.stdin.write(b"one\n")
         process.stdin.flush()
         assert cat("-C", "-b", broker.bootstrap, "-t", topic, "-c1").out == b"one\n"
-        process.stdin.close()
+        process.send_signal(signal.SIGINT)
         assert process.wait(60) == 0
+
+
+def test_several_topics_are_read(shelf: Shelf) -> None:
+    line = ("-C", "-b", shelf.bootstrap, "-t", shelf.spread, "-t", shelf.packed, "-eq", "-f", r"%t\n")
+    mine, theirs = cat(*line), kcat(*line)
+    assert {*mine.lines} == {shelf.spread.encode(), shelf.packed.encode()}
+    assert {*theirs.lines} == {shelf.packed.encode()}

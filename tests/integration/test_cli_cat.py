@@ -5,6 +5,7 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -86,6 +87,32 @@ def test_records_are_printed_as_they_come(broker: Broker) -> None:
         assert process.stdout.readline() == b"old\n"
         assert run("-P", "-b", broker.bootstrap, "-t", "live", stdin=b"new") == (0, b"", b"")
         assert process.stdout.readline() == b"new\n"
+
+
+def test_an_interrupted_transaction_is_aborted(broker: Broker) -> None:
+    line = ("-P", "-b", broker.bootstrap, "-t", "half", "-X", "transactional.id=half")
+    with subprocess.Popen([*CAT, *line], stdin=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stderr is not None
+        process.stdin.write(b"never\n")
+        process.stdin.flush()
+        assert process.stderr.readline() == b"% Using transactional producer\n"
+        everything = ("-X", "isolation.level=read_uncommitted")
+        assert wait_for_record(broker, "half", *everything) == b"never\n"
+        process.send_signal(signal.SIGINT)
+        assert process.stderr.readline() == b"% Aborting transaction due to termination signal\n"
+        assert process.wait(TIMEOUT_S) == 0
+    assert run("-C", "-b", broker.bootstrap, "-t", "half", "-eq") == (0, b"", b"")
+
+
+def wait_for_record(broker: Broker, topic: str, *arguments: str) -> bytes:
+    """The first one, of a topic that may not be there yet."""
+    deadline = time.monotonic() + TIMEOUT_S
+    while time.monotonic() < deadline:
+        code, out, _ = run("-C", "-b", broker.bootstrap, "-t", topic, "-c1", *arguments)
+        if code == 0:
+            return out
+    raise TimeoutError(topic)
 
 
 def test_what_goes_in_comes_out(broker: Broker) -> None:
