@@ -168,13 +168,13 @@ class Fetcher:
         self._asking.pursue(is_dry=not self._arrivals)
 
     def _place(self, partition: PartitionFetch) -> None:
-        """Its leader is known: ask there."""
+        """Its leader is known: ask there, at once. What was known of its end may be old."""
         if partition.is_paused or partition.is_stopped:
             return
         node = self._cluster.leader(partition.one)
         if partition.has_replica(self._driver.monotonic_ms()) and partition.replica in self._cluster.network.nodes:
             node = partition.replica
-        self._asking.place(partition, node, is_waiting=partition.is_at_end(self._is_committed_only))
+        self._asking.place(partition, node, is_waiting=False)
 
     def _go_on(self, partition: PartitionFetch, error: ClientError | None) -> None:
         if self._partitions.get(partition.one) is partition and not partition.is_paused:

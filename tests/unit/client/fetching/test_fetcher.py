@@ -225,6 +225,18 @@ def test_a_partition_that_is_resumed_does_not_wait_behind_the_long_poll_of_other
     assert probe.rows[T0] == [*range(11)], "and no time passed"
 
 
+def test_what_was_written_during_a_pause_comes_at_once() -> None:
+    played = cluster(1, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.drain()
+    probe.fetcher.pause([T0])
+    probe.drain(600)
+    played.append(T0, 5)
+    probe.fetcher.resume([T0])
+    probe.drain()
+    assert probe.rows[T0] == [*range(15)], "and no time passed"
+
+
 def test_pausing_and_resuming_at_once_changes_nothing() -> None:
     played = cluster(1)
     probe = Probe(played, {T0: 10})
