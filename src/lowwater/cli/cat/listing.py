@@ -43,18 +43,20 @@ def list_metadata(connected: Connected, topics: Sequence[str], *, as_json: bool)
         return await connected.network.ask_any(request)
 
     response = connected.run(ask())
+    origin = _origin(response, address, connected.config.str("security.protocol"))
     asked_for = ", ".join(topics) or None
     if as_json:
-        return compact(_as_json(response, _origin(response, address), asked_for))
-    return "".join(f"{line}\n" for line in _as_text(response, _origin(response, address), asked_for)).encode()
+        return compact(_as_json(response, origin, asked_for))
+    return "".join(f"{line}\n" for line in _as_text(response, origin, asked_for)).encode()
 
 
-def _origin(response: Any, address: Address) -> tuple[int, str]:
+def _origin(response: Any, address: Address, protocol: str) -> tuple[int, str]:
     """Who answered: the broker at that address, or the address alone where brokers call it otherwise."""
+    name = f"{address}" if protocol == "PLAINTEXT" else f"{protocol.lower()}://{address}"
     for broker in response.brokers:
         if (broker.host, broker.port) == (address.host, address.port):
-            return broker.node_id, f"{address}/{broker.node_id}"
-    return -1, f"{address}/bootstrap"
+            return broker.node_id, f"{name}/{broker.node_id}"
+    return -1, f"{name}/bootstrap"
 
 
 def _as_text(response: Any, origin: tuple[int, str], asked_for: str | None) -> Iterator[str]:
