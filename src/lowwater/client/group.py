@@ -25,7 +25,7 @@ __all__ = ["Listener", "Member", "State"]
 LEAVE_TIMEOUT_MS = 5_000
 """Leaving is a courtesy: without it the others wait for the session to end."""
 # Shares are being handed out, or the epoch has just moved: whose the partitions are is known in a moment.
-_SOON = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.STALE_MEMBER_EPOCH})
+_MOVING = frozenset({ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.STALE_MEMBER_EPOCH})
 
 
 class GroupProtocol(Protocol):
@@ -106,24 +106,40 @@ class Member:
         timeout_ms: float | None = None,
         is_retried: bool = True,
     ) -> None:
-        """As the coordinator's, in this member's name. CommitError names partitions that are not its own any more."""
+        """As the coordinator's, in this member's name. CommitError names partitions that are not its own any more.
+
+        That the group moves on meanwhile is no failure: it is tried again in the next generation, also when failures
+        are not retried.
+        """
         own: dict[TopicPartition, int | Committed] = {}
+        failure: ClientError | None = None
 
-        async def attempt(left_ms: float | None) -> None:
-            nonlocal own
+        async def attempt(left_ms: float) -> None:
+            nonlocal own, failure
             own = {one: offset for one, offset in offsets.items() if one in self.assignment}
+            identity = self.identity
             try:
-                await self._coordinator.commit(own, self.identity, timeout_ms=left_ms, is_retried=is_retried)
-            except GroupError as error:
-                error.retriable = is_retried and error.code in _SOON
-                raise
+                await self._coordinator.commit(own, identity, timeout_ms=left_ms, is_retried=is_retried)
+            except ClientError as error:
+                if isinstance(error, GroupError) and self._is_moving(error, identity):
+                    error.retriable = True
+                    raise
+                if is_retried:
+                    raise
+                failure = error
 
-        if is_retried:
-            await self._coordinator.cluster.retry.run(attempt, timeout_ms)
-        else:
-            await attempt(timeout_ms)
+        await self._coordinator.cluster.retry.run(attempt, timeout_ms)
+        if failure is not None:
+            raise failure
         if len(own) < len(offsets):
             raise CommitError({one: self._not_own(one) for one in offsets if one not in own}, own)
+
+    def _is_moving(self, error: GroupError, identity: Identity) -> bool:
+        """Whether it was refused because the group is on its way to another generation, together with this member."""
+        if error.code == ErrorCode.ILLEGAL_GENERATION:
+            # Joining goes by a connection of its own, and may be there first.
+            return self.state is State.JOINING or self.identity.generation != identity.generation
+        return error.code in _MOVING
 
     async def close(self, timeout_ms: float | None = None) -> None:
         """Give up what is owned and leave; a static member's place is kept for it until its session ends."""

@@ -82,7 +82,7 @@ class ClassicProtocol:
 
     async def leave(self, identity: Identity, reason: str, timeout_ms: float) -> None:
         """A static member stays: its place is kept for it until its session ends."""
-        if identity.member_id and identity.instance_id is None:
+        if self._exchange.instance_id is None:
             await self._exchange.leave(identity, reason, timeout_ms)
 
     def _hear(self, news: ClientError) -> None:

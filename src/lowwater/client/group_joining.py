@@ -8,10 +8,12 @@ from typing import Any
 
 from lowwater.client.coordinator import Coordinator, Identity
 from lowwater.client.errors import broker_error
+from lowwater.client.flow import Flow
 from lowwater.client.group_assigning import Owned, Sharing, partitions_of, strategies, subscription
 from lowwater.client.network import COORDINATING
 from lowwater.errors import ErrorCode
 from lowwater.groups.consumer_protocol import PROTOCOL_TYPE
+from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import JoinGroupRequest, LeaveGroupRequest, SyncGroupRequest
 from lowwater.wire.messages.join_group import JoinGroupRequestProtocol
@@ -56,6 +58,7 @@ class Exchange:
         self._rebalance_timeout_ms = config.int("max.poll.interval.ms")
         self._request_timeout_ms = config.int("request.timeout.ms")
         self._rack = config.str("client.rack") or None
+        self._naming: Flow[Any] | None = None
 
     async def join(
         self,
@@ -71,7 +74,9 @@ class Exchange:
             JoinGroupRequestProtocol(name=name, metadata=subscription(name, topics, owned, had, self._rack))
             for name in self.strategies
         ]
-        response = await self._join_once(member_id, protocols, reason)
+        asking = self._naming = Flow(self._join_once(member_id, protocols, reason))
+        response = await asking.then(lambda done: done.result())
+        self._naming = None
         if response.error_code == ErrorCode.MEMBER_ID_REQUIRED:
             on_id(response.member_id)
             response = await self._join_once(response.member_id, protocols, reason)
@@ -121,27 +126,47 @@ class Exchange:
         self._require(response.error_code, "have a share of")
         return partitions_of(bytes(response.assignment))
 
-    async def leave(self, identity: Identity, reason: str, timeout_ms: float | None = None) -> None:
+    async def leave(self, identity: Identity, reason: str, timeout_ms: float) -> None:
         """Out of the group at once, so that the others need not wait for the session to end."""
+        member_id = identity.member_id or await self._name_to_come(timeout_ms)
+        if not member_id:
+            return
         await self._coordinator.insist(
-            _leaving(self._coordinator.group, identity, reason),
+            _leaving(self._coordinator.group, member_id, reason),
             api=LeaveGroupRequest,
             versions=(0, _LEAVE_VERSION_MAX),
             timeout_ms=timeout_ms,
         )
+
+    async def _name_to_come(self, timeout_ms: float) -> str:
+        """Of a member that gave up before it was told its id: the group waits for whom it has named."""
+        naming, self._naming = self._naming, None
+        if naming is None:
+            return ""
+        over: Pending[None] = Pending()
+        timer = self._coordinator.cluster.network.driver.call_later(timeout_ms, lambda: _settle(over))
+        naming.on_done(lambda _: _settle(over))
+        try:
+            await over
+            return str(naming.result().member_id) if naming.done else ""
+        finally:
+            timer.cancel()
 
     def _require(self, code: int, what: str) -> None:
         if code:
             raise broker_error(code, f"cannot {what} group {self._coordinator.group!r}", advice=_ADVICE.get(code, ""))
 
 
-def _leaving(group: str, identity: Identity, reason: str) -> Callable[[int], LeaveGroupRequest]:
+def _settle(over: Pending[None]) -> None:
+    if not over.done:
+        over.resolve(None)
+
+
+def _leaving(group: str, member_id: str, reason: str) -> Callable[[int], LeaveGroupRequest]:
     def request(version: int) -> LeaveGroupRequest:
         if version < MANY_LEAVE_SINCE:
-            return LeaveGroupRequest(group_id=group, member_id=identity.member_id)
-        who = MemberIdentity(
-            member_id=identity.member_id, group_instance_id=identity.instance_id, reason=reason[:REASON_LENGTH_MAX]
-        )
+            return LeaveGroupRequest(group_id=group, member_id=member_id)
+        who = MemberIdentity(member_id=member_id, reason=reason[:REASON_LENGTH_MAX])
         return LeaveGroupRequest(group_id=group, members=[who])
 
     return request

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 from tests.unit.client.group_world import MEMBER, GroupWorld, at
+from tests.unit.client.virtual import Asked
 
 from lowwater.client.coordinator import NOBODY, Identity
 from lowwater.client.errors import (
@@ -18,6 +19,7 @@ from lowwater.client.errors import (
 from lowwater.client.group import Member, State
 from lowwater.errors import ConfigError, ErrorCode
 from lowwater.groups.consumer_protocol import decode_subscription
+from lowwater.wire.messages import JoinGroupResponse
 
 COOPERATIVE = {"partition_assignment_strategy": "cooperative-sticky"}
 ALL = ("assigned", [0, 1, 2, 3])
@@ -29,6 +31,18 @@ def started(**settings: object) -> GroupWorld:
     world.advance()
     assert world.member.state is State.STABLE
     return world
+
+
+def follow(world: GroupWorld, share: dict[str, list[int]]) -> None:
+    """Another member leads, and gives this one its share."""
+
+    def join(asked: Asked, code: int) -> JoinGroupResponse:
+        response = world.join(asked, code)
+        response.leader, response.members = "other", []
+        return response
+
+    world.answers["JoinGroup"] = join
+    world.share = share
 
 
 def joined(world: GroupWorld) -> list[str]:
@@ -106,10 +120,9 @@ def test_a_refusal_for_good_ends_the_member_with_that_error(code: ErrorCode, kin
 
 def test_a_leader_that_is_excused_hands_in_nothing() -> None:
     world = GroupWorld(group_instance_id="i")
-    usual = world.join
 
-    def excused(asked: object, code: int) -> object:
-        response = usual(asked, code)  # type: ignore[arg-type]
+    def excused(asked: Asked, code: int) -> JoinGroupResponse:
+        response = world.join(asked, code)
         response.skip_assignment = True
         return response
 
@@ -385,14 +398,40 @@ def test_a_commit_that_is_tried_again_leaves_out_what_was_lost_meanwhile() -> No
     assert world.offsets == {kept: 5}
 
 
-@pytest.mark.parametrize("code", [ErrorCode.REBALANCE_IN_PROGRESS, ErrorCode.COORDINATOR_NOT_AVAILABLE])
-def test_a_commit_that_is_not_retried_is_tried_once(code: ErrorCode) -> None:
+def test_a_commit_that_is_not_retried_is_tried_once() -> None:
     world = started()
-    world.refuse("OffsetCommit", code)
+    world.refuse("OffsetCommit", ErrorCode.COORDINATOR_NOT_AVAILABLE)
     with pytest.raises(BrokerError) as caught:
         world.do(world.member.commit({at(0)[0]: 5}, is_retried=False))
-    assert caught.value.code == code
+    assert caught.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
     assert len(world.said("OffsetCommit")) == 1
+
+
+@pytest.mark.parametrize("is_retried", [True, False])
+def test_a_commit_that_the_next_generation_overtakes_is_made_in_that(is_retried: bool) -> None:
+    world = GroupWorld(**COOPERATIVE)
+    follow(world, {"t": [0, 1, 2, 3]})
+    world.start()
+    world.advance()
+    world.held.add("OffsetCommit")
+    commit = world.begin(world.member.commit({at(0)[0]: 5}, is_retried=is_retried))
+    world.refuse("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS)
+    world.advance(1_000)
+    assert world.member.identity.generation == 2
+    [late], world.waiting = world.waiting, []
+    late.answer(world.answers["OffsetCommit"](late, ErrorCode.ILLEGAL_GENERATION))
+    world.held.clear()
+    world.advance(1_000)
+    assert commit.result() is None
+    assert [each.generation_id_or_member_epoch for each in world.said("OffsetCommit")] == [1, 2]
+    assert world.offsets == {at(0)[0]: 5}
+
+
+def test_a_commit_in_a_generation_that_is_over_is_refused_for_good() -> None:
+    world = started()
+    world.refuse("OffsetCommit", ErrorCode.ILLEGAL_GENERATION)
+    with pytest.raises(NotMemberError):
+        world.do(world.member.commit({at(0)[0]: 5}))
 
 
 # ---- the end
@@ -428,6 +467,27 @@ def test_a_member_that_waits_for_the_others_can_be_closed() -> None:
     world.do(world.member.close())
     assert len(world.said("LeaveGroup")) == 1
     assert world.heard.events == []
+
+
+def test_a_member_that_is_closed_while_it_is_named_leaves_under_that_name() -> None:
+    world = GroupWorld()
+    world.held.add("JoinGroup")
+    world.start()
+    closing = world.begin(world.member.close())
+    assert not closing.done
+    world.let_go()
+    assert closing.done
+    assert [each.member_id for each in world.said("LeaveGroup")[0].members] == [MEMBER]
+    assert len(world.said("JoinGroup")) == 1
+
+
+def test_closing_does_not_wait_for_ever_for_a_name() -> None:
+    world = GroupWorld()
+    world.held.add("JoinGroup")
+    world.start()
+    closing = world.begin(world.member.close(), advance_ms=5_000)
+    assert closing.result() is None
+    assert not world.said("LeaveGroup")
 
 
 def test_closing_does_not_wait_for_ever_for_a_coordinator_that_is_gone() -> None:
