@@ -13,9 +13,9 @@ from tests.conformance.under_test import UnderTest
 from tests.reader.writing import PATIENCE_S, Writer
 
 import lowwater
-from lowwater import Reader, TopicPartition
+from lowwater import Lost, Reader, TopicPartition
 from lowwater.client.arrow import SCHEMA
-from lowwater.client.errors import ClosedError, ConnectError
+from lowwater.client.errors import ClosedError, ConnectError, OffsetOutOfRangeError, UnknownTopicError
 
 TopicOf = Callable[..., str]
 
@@ -177,6 +177,58 @@ def test_only_the_columns_that_are_asked_for_come(broker: UnderTest, topic_of: T
         assert reader.poll(0).schema.names == names or reader.stats.rows
     with lowwater.read(topic, bootstrap=broker.bootstrap, columns=columns) as reader:
         assert reader.to_table() == whole.select(names)
+
+
+def test_a_partition_that_is_not_there_is_an_error_that_says_how_many_there_are(
+    broker: UnderTest, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100], [200])
+    with pytest.raises(UnknownTopicError, match="2 partitions"):
+        lowwater.read([f"{topic}[0]", f"{topic}[7]"], bootstrap=broker.bootstrap)
+
+
+@pytest.mark.parametrize("stop", [None, "latest", 1])
+def test_a_start_behind_the_end_is_an_error_whatever_the_stop(
+    broker: UnderTest, topic_of: TopicOf, stop: str | int | None
+) -> None:
+    reader = lowwater.read(topic_of([100]), bootstrap=broker.bootstrap, start=5, stop=stop)
+    with reader, pytest.raises(OffsetOutOfRangeError, match=r"\[0, 1\]"):
+        reader.to_table()
+
+
+def test_what_is_lost_is_told_up_to_the_stop(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    topic = topic_of([1, 2, 3, 4, 5])
+    writer.admin.delete_records({TopicPartition(topic, 0): 4}).checked()
+    given: Any = {"bootstrap": broker.bootstrap, "start": 1, "on_lost": "earliest"}
+    with lowwater.read(topic, stop=3, **given) as reader:
+        assert reader.to_table().num_rows == 0
+        assert reader.lost == [Lost(topic, 0, 1, 3)]
+    with lowwater.read(topic, stop=5, **given) as reader:
+        assert times(reader.to_table()) == [5]
+        assert reader.lost == [Lost(topic, 0, 1, 4)]
+
+
+@pytest.mark.only_against("lowwater")
+def test_a_reader_outlives_a_restart_of_its_broker(own_broker: Callable[..., UnderTest]) -> None:
+    broker = own_broker()
+    writer = Writer(broker.bootstrap)
+    writer.create("outlived", 1)
+    writer.write(TopicPartition("outlived", 0), [100])
+    with lowwater.read("outlived", bootstrap=broker.bootstrap, group="g") as reader:
+        assert read_times(reader, 1) == [100]
+        broker.restart()
+        writer.write(TopicPartition("outlived", 0), [200])
+        assert read_times(reader, 1) == [200]
+        reader.commit()
+        assert committed(writer, "g") == {0: 2}
+    writer.close()
+
+
+def test_a_reader_says_what_it_reads(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100], [])
+    with lowwater.read(topic, bootstrap=broker.bootstrap) as reader:
+        reader.to_table()
+        assert repr(reader) == f"<Reader of {topic}: 2 partitions, 1 rows returned>"
 
 
 # -- memory

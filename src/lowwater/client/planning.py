@@ -38,7 +38,8 @@ class Plan(NamedTuple):
 
     @property
     def is_empty(self) -> bool:
-        return self.start >= self.stop_offset
+        """Nothing is to be read. A start behind the end is looked at all the same: it is out of range."""
+        return self.stop_offset <= self.start <= self.end
 
     @property
     def waits_for_stop(self) -> bool:

@@ -57,6 +57,13 @@ class ReaderState:
         """What is so at one moment."""
         return look(self._reading)
 
+    def __repr__(self) -> str:
+        name = type(self).__name__
+        if self._core is None:
+            return f"<{name}, not begun>"
+        topics = ", ".join(sorted({one.topic for one in self.assignment})) or "nothing yet"
+        return f"<{name} of {topics}: {len(self.assignment)} partitions, {self.stats.rows} rows returned>"
+
     @property
     def starts(self) -> Mapping[TopicPartition, int]:
         """Where each partition was begun; resolved before its first record."""

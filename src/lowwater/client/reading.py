@@ -6,18 +6,19 @@ is given up leaves the batch there for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any
 
 from lowwater.client.bell import Bell
-from lowwater.client.cluster import Cluster
+from lowwater.client.cluster import Cluster, Topic
 from lowwater.client.coordinator import NOBODY, Coordinator, Identity
-from lowwater.client.errors import ClientError
+from lowwater.client.errors import ClientError, UnknownTopicError
 from lowwater.client.group import Member
 from lowwater.client.group_commits import Committer
 from lowwater.client.read_partitions import Options, ReadPartitions
 from lowwater.client.wanted import Wanted
 from lowwater.client.watching import TopicWatch
+from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.positions.position import StartPosition
 from lowwater.types import TopicPartition
@@ -57,7 +58,9 @@ class Reading:
         if self._coordinator is not None:
             self._committer = self._committing(self._coordinator)
         watch = TopicWatch(self._cluster, self._wanted.names, self._wanted.pattern)
-        there = [one for one in (await watch.look()).added if self._wanted.has(one)]
+        seen = await watch.look()
+        there = [one for one in seen.added if self._wanted.has(one)]
+        self._require(there, seen.topics)
         self.partitions.begin(there)
         if self._member is not None:
             self._member.start()
@@ -70,6 +73,15 @@ class Reading:
         if self._wanted.partitions:
             raise ClientError("a member of a group is given its partitions", advice="name topics, or use join=False")
         self._member = Member(coordinator, self, topics=self._wanted.names, pattern=self._wanted.pattern)
+
+    def _require(self, there: Collection[TopicPartition], topics: Mapping[str, Topic]) -> None:
+        for one in sorted(self._wanted.partitions.difference(there)):
+            raise UnknownTopicError(
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                topic=one.topic,
+                partition=one.partition,
+                advice=f"the topic has {len(topics[one.topic].partitions)} partitions",
+            )
 
     def _committing(self, coordinator: Coordinator) -> Committer:
         interval_ms = self._cluster.network.config.int("auto.commit.interval.ms")

@@ -171,7 +171,9 @@ class Releasing:
         return True
 
     def _look_whether_done(self, one: TopicPartition) -> bool:
-        if self._merging[one].position < self._plans[one].stop_offset:
+        plan, position = self._plans[one], self._merging[one].position
+        is_in_doubt = position == plan.start > plan.end  # that is out of range, unless the broker says otherwise
+        if position < plan.stop_offset or is_in_doubt:
             return False
         self._done(one)
         return True
@@ -199,7 +201,8 @@ class Releasing:
     def _was_reset(self, event: Reset) -> None:
         one = event.partition
         if event.lost is not None:
-            self.lost.append(Lost(*one, *event.lost))
+            first, behind = event.lost
+            self.lost.append(Lost(*one, first, min(behind, max(self._plans[one].stop_offset, first))))
         bounds = f"[{event.log_start}, {event.log_end}]"
         LOG.warning("%s: offset %d is not within %s; reading goes on at %d", one, event.offset, bounds, event.position)
         self._move(one, event.position)
