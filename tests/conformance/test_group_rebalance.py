@@ -58,8 +58,8 @@ def test_reading_goes_on_while_a_cooperative_rebalance_is_held_up(stage: Stage, 
     laggard = stage.raw_member([topic], protocol="cooperative-sticky")
     assert laggard.join().error_code == 0
     assert not laggard.leads
-    # The member gives up two partitions and asks for the rebalance that hands them over, at times before the laggard has
-    # asked for its share. The laggard does not join again, so that one cannot end.
+    # The member gives up two partitions and asks for the rebalance that hands them over, at times before the laggard
+    # has asked for its share. The laggard does not join again, so that one cannot end.
     assert laggard.sync().error_code in (ErrorCode.NONE, ErrorCode.REBALANCE_IN_PROGRESS)
     wait_for_rebalance(laggard)
     stage.until(lambda: len(member.owned) == 2, "two partitions are given up")
