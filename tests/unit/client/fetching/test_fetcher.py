@@ -195,6 +195,16 @@ def test_sessions_are_ended_at_the_brokers() -> None:
     assert len(played.fetches()) == before, "a closed fetcher asks for nothing"
 
 
+def test_where_there_is_no_session_none_is_ended() -> None:
+    played = cluster(1)
+    played.keeps_sessions = False
+    probe = Probe(played, {T0: 0})
+    probe.drain(600)
+    before = len(played.fetches())
+    probe.run(probe.fetcher.aclose())
+    assert len(played.fetches()) == before
+
+
 # ---- pausing, seeking, removing
 
 
