@@ -66,17 +66,21 @@ class Producing:
     async def accept(self, topic: str | None, batch: Any, report: Report) -> None:
         """Take these rows, as soon as there is room for them. BadRowsError when they cannot be records."""
         tables = await self._tables()
-        while self.used_bytes >= self.rules.buffer_bytes and not self._is_closed:
-            await self.room()
-        self.require_open()
+        known = None if topic is None else self.cluster.known(topic)
+        for piece in tables.pieces(batch, 1 if known is None else len(known.partitions)):
+            while self.used_bytes >= self.rules.buffer_bytes and not self._is_closed:
+                await self.room()
+            self.require_open()
+            self._take_piece(tables, topic, piece, report)
+
+    def _take_piece(self, tables: ModuleType, topic: str | None, piece: Any, report: Report) -> None:
         first, now_ms = report.rows, self._driver.now_ms()
         parts = [
             (name, part, tables.outgoing(part, now_ms), tables.named_partitions(part), numbers)
-            for name, part, numbers in tables.by_topic(topic, batch)
+            for name, part, numbers in tables.by_topic(topic, piece)
         ]
         for name, part, rows, named, numbers in parts:
-            if rows.count:
-                self._take(Call(name, part, rows, numbers + first, part.nbytes, report, self._deadline_ms()), named)
+            self._take(Call(name, part, rows, numbers + first, part.nbytes, report, self._deadline_ms()), named)
 
     def take_pile(self, pile: Pile) -> None:
         """Plain records are taken at once: there was room for them when they came."""

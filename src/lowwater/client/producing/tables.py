@@ -23,6 +23,7 @@ __all__ = [
     "numbers",
     "offsets",
     "outgoing",
+    "pieces",
     "record_batch",
 ]
 
@@ -30,6 +31,9 @@ __all__ = [
 # memory are given back to the system each time, and cost more than they save.
 ROWS_MAX = 128 * 1024
 BYTES_MAX = 16 * 1024 * 1024
+# With many partitions it is the number of batches that costs.
+ROWS_BY_PARTITION, BYTES_BY_PARTITION = 1024, 64 * 1024
+GROWTH_MAX = 8
 ROWS_FEW = 8_192
 
 
@@ -47,11 +51,7 @@ def batches_of(table: Any) -> Iterator[Any]:
         source = [pa.record_batch(table)]
     else:
         raise BadRowsError(f"{type(table).__name__} is no Arrow table, record batch or reader")
-    for batch in source:
-        row_bytes = batch.nbytes // batch.num_rows + 1 if batch.num_rows else 1
-        rows = min(ROWS_MAX, max(BYTES_MAX // row_bytes, 1))
-        for start in range(0, batch.num_rows, rows):
-            yield batch.slice(start, rows)
+    yield from source
 
 
 def _batches_in(table: Any) -> Any:
@@ -60,6 +60,17 @@ def _batches_in(table: Any) -> Any:
     if len(batches) > 1 and table.num_rows < ROWS_FEW * len(batches):
         return table.combine_chunks().to_batches()
     return batches
+
+
+def pieces(batch: Any, partitions: int) -> Iterator[Any]:
+    """Of a size that is good to work on, for a topic with so many partitions."""
+    if not batch.num_rows:
+        return
+    bytes_max = min(max(BYTES_MAX, partitions * BYTES_BY_PARTITION), GROWTH_MAX * BYTES_MAX)
+    rows_max = min(max(ROWS_MAX, partitions * ROWS_BY_PARTITION), GROWTH_MAX * ROWS_MAX)
+    rows = min(rows_max, max(bytes_max * batch.num_rows // max(batch.nbytes, 1), 1))
+    for start in range(0, batch.num_rows, rows):
+        yield batch.slice(start, rows)
 
 
 def by_topic(topic: str | None, batch: Any) -> list[tuple[str, Any, Any]]:
