@@ -20,6 +20,9 @@ CODEC_NAMES = ("none", "gzip", "snappy", "lz4", "zstd")
 
 OUTPUT_LIMIT = 256 * 1024 * 1024
 
+LEVELS = {GZIP: range(10), LZ4: range(1, 18), ZSTD: range(1, 23)}
+"""What may be asked of the codecs that can be asked."""
+
 _GZIP_WINDOW = 31  # zlib's way to say: with gzip's header and trailer
 _OUTPUT_GUESS_MIN = 64 * 1024
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
@@ -37,9 +40,9 @@ class CompressionError(WireError):
     """Compressed bytes are damaged, or too large once decompressed."""
 
 
-def compress(codec: int, data: Buffer) -> bytes:
-    """`data` in the framing that every Kafka client reads."""
-    return _COMPRESS[codec](data)
+def compress(codec: int, data: Buffer, level: int | None = None) -> bytes:
+    """`data` in the framing that every Kafka client reads; how hard to try is a matter of `LEVELS`."""
+    return _COMPRESS[codec](data, level)
 
 
 def decompress(codec: int, data: Buffer, *, limit: int = OUTPUT_LIMIT) -> Buffer:
@@ -49,7 +52,7 @@ def decompress(codec: int, data: Buffer, *, limit: int = OUTPUT_LIMIT) -> Buffer
     return _DECOMPRESS[codec](data, limit)
 
 
-def _stored(data: Buffer) -> bytes:
+def _stored(data: Buffer, _: int | None) -> bytes:
     return bytes(data)
 
 
@@ -59,8 +62,8 @@ def _as_is(data: Buffer, limit: int) -> Buffer:
     return data
 
 
-def _gzip(data: Buffer) -> bytes:
-    return bytes(cramjam.gzip.compress(data))
+def _gzip(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.gzip.compress(data, level))
 
 
 def _gunzip(data: Buffer, limit: int) -> Buffer:
@@ -81,7 +84,7 @@ def _gunzip(data: Buffer, limit: int) -> Buffer:
     return output
 
 
-def _snappy(data: Buffer) -> bytes:
+def _snappy(data: Buffer, _: int | None) -> bytes:
     view = memoryview(data)
     parts = [_XERIAL_HEADER]
     for start in range(0, len(view), _XERIAL_BLOCK):
@@ -121,12 +124,13 @@ def _unsnappy_block(block: memoryview, limit: int) -> bytearray:
     return output
 
 
-def _lz4(data: Buffer) -> bytes:
+def _lz4(data: Buffer, level: int | None) -> bytes:
     view = memoryview(data)
+    how: dict[str, Any] = {} if level is None else {"mode": "high_compression", "compression": level}
     parts = [_LZ4_HEADER]
     for start in range(0, len(view), _LZ4_BLOCK):
         plain = view[start : start + _LZ4_BLOCK]
-        block = bytes(cramjam.lz4.compress_block(plain, store_size=False))
+        block = bytes(cramjam.lz4.compress_block(plain, store_size=False, **how))
         if len(block) < len(plain):
             parts += (len(block).to_bytes(4, "little"), block)
         else:
@@ -139,8 +143,8 @@ def _unlz4(data: Buffer, limit: int) -> Buffer:
     return _grow(cramjam.lz4.decompress_into, "lz4", data, limit)
 
 
-def _zstd(data: Buffer) -> bytes:
-    return bytes(cramjam.zstd.compress(data))
+def _zstd(data: Buffer, level: int | None) -> bytes:
+    return bytes(cramjam.zstd.compress(data, level))
 
 
 def _unzstd(data: Buffer, limit: int) -> Buffer:
@@ -173,5 +177,5 @@ def _too_large(name: str, limit: int) -> CompressionError:
     return CompressionError(f"{name}: more than {limit} bytes come out")
 
 
-_COMPRESS: tuple[Callable[[Buffer], bytes], ...] = (_stored, _gzip, _snappy, _lz4, _zstd)
+_COMPRESS: tuple[Callable[[Buffer, int | None], bytes], ...] = (_stored, _gzip, _snappy, _lz4, _zstd)
 _DECOMPRESS: tuple[Callable[[Buffer, int], Buffer], ...] = (_as_is, _gunzip, _unsnappy, _unlz4, _unzstd)

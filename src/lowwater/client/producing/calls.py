@@ -92,11 +92,11 @@ class Batch:
         """Of its partition's batches, smaller is to be written first."""
         return self.call.number, int(self.chosen[0])
 
-    def pack(self, codec: int) -> None:
+    def pack(self, codec: int, level: int | None) -> None:
         """Compress, once."""
         if codec and not self._is_packed:
             packed = bytearray(HEADER_SIZE)
-            packed += compression.compress(codec, memoryview(self.data)[HEADER_SIZE:].toreadonly())
+            packed += compression.compress(codec, memoryview(self.data)[HEADER_SIZE:].toreadonly(), level)
             self.data = packed
         self._is_packed = True
 

@@ -85,7 +85,7 @@ class Outbox:
 
     def _next_fresh(self) -> Batch | None:
         batch = self._fresh.popleft()
-        batch.pack(self._rules.codec)
+        batch.pack(self._rules.codec, self._rules.codec_level)
         if len(batch.data) > self._rules.record_bytes and len(batch.chosen) == 1:
             batch.call.failed(self.partition.partition, batch.chosen, self.too_large(batch))
             return None
@@ -142,7 +142,7 @@ class Outbox:
         self._in_flight.remove(batch)
         sequence = batch.sequence
         for part in batch.halves():
-            part.pack(self._rules.codec)
+            part.pack(self._rules.codec, self._rules.codec_level)
             part.stamp(batch.identity, sequence, self._attributes)
             insort(self._again, part, key=_order)
             if sequence >= 0:

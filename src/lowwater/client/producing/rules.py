@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from lowwater.client.config import ClientConfig
 from lowwater.errors import ConfigError
-from lowwater.wire.compression import CODEC_NAMES
+from lowwater.wire.compression import CODEC_NAMES, LEVELS
 
 # Brokers remember so many batches of each producer; a retry of an older one could not be told from a new one.
 IDEMPOTENT_IN_FLIGHT_MAX = 5
@@ -26,7 +26,7 @@ class Rules:
     record_bytes: int
     buffer_bytes: int
     codec: int
-    codec_level: int
+    codec_level: int | None
     linger_ms: float
     delivery_ms: int
     request_ms: int
@@ -50,13 +50,24 @@ def rules_of(config: ClientConfig) -> Rules:
         record_bytes=config.int("max.request.size"),
         buffer_bytes=config.int("buffer.memory"),
         codec=CODEC_NAMES.index(config.str("compression.type")),
-        codec_level=config.int("compression.level"),
+        codec_level=_level(config),
         linger_ms=config.float("linger.ms"),
         delivery_ms=config.int("delivery.timeout.ms"),
         request_ms=config.int("request.timeout.ms"),
         retries=config.int("retries"),
         partitioner=config.str("partitioner"),
     )
+
+
+def _level(config: ClientConfig) -> int | None:
+    """None: as the codec sees fit."""
+    level, name = config.int("compression.level"), config.str("compression.type")
+    allowed = LEVELS.get(CODEC_NAMES.index(name))
+    if level == -1 or allowed is None:
+        return None
+    if level not in allowed:
+        raise ConfigError(f"compression.level={level}: {name} has levels {allowed[0]} to {allowed[-1]}")
+    return level
 
 
 def _is_idempotent(config: ClientConfig, acks: int, transactional_id: str | None) -> bool:
