@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sim.client_groups import STYLES, World
 
-SEEDS = range(4)
+SEEDS = range(3)
 STEPS = 25
 
 
@@ -13,6 +13,14 @@ STEPS = 25
 @pytest.mark.parametrize("seed", SEEDS)
 def test_every_partition_is_read_by_one_and_nothing_is_committed_that_was_not_given(seed: int, style: str) -> None:
     world = World(seed, style)
+    world.run(STEPS)
+    world.check_the_end()
+
+
+@pytest.mark.parametrize("style", STYLES)
+@pytest.mark.parametrize("seed", SEEDS)
+def test_each_record_is_given_once_when_readers_only_come_and_leave(seed: int, style: str) -> None:
+    world = World(seed, style, is_calm=True)
     world.run(STEPS)
     world.check_the_end()
 
