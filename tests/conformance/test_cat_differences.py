@@ -220,7 +220,7 @@ def test_input_is_sent_as_it_comes(broker: UnderTest, new_topic: NewTopic) -> No
         process.stdin.flush()
         assert cat("-C", "-b", broker.bootstrap, "-t", topic, "-c1").out == b"one\n"
         process.send_signal(signal.SIGINT)
-        assert process.wait(60) == 0
+        assert process.wait(100) == 0
 
 
 def test_several_topics_are_read(shelf: Shelf) -> None:

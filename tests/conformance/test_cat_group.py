@@ -19,7 +19,7 @@ from tests.conformance.under_test import UnderTest
 
 pytestmark = [pytest.mark.peer("kcat"), pytest.mark.peer("confluent")]
 
-DEADLINE_S = 60
+DEADLINE_S = 100
 PLACES = ("-f", r"%t %p %o\n")
 FROM_START = ("-X", "auto.offset.reset=earliest")
 OURS = [sys.executable, "-m", "lowwater.cli.main", "cat"]

@@ -14,7 +14,7 @@ import pytest
 from lowwater.testing import Broker
 from lowwater.wire.records import Record
 
-TIMEOUT_S = 60
+TIMEOUT_S = 100
 CAT = [sys.executable, "-m", "lowwater.cli.main", "cat", "-F", "none"]
 WITHOUT_EXTRA = """
 import sys
