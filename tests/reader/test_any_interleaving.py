@@ -151,6 +151,41 @@ def test_every_record_comes_once_and_in_order(
     stage.close()
 
 
+@settings(max_examples=100)
+@given(st.integers(0, 1 << 40), st.sampled_from(["timestamp", "partition", None]), st.sampled_from([1, 5, 1000]))
+def test_any_range_gives_its_rows_and_no_others(
+    seed: int, order: Literal["timestamp", "partition"] | None, batch_size: int
+) -> None:
+    chance = random.Random(seed)
+    logs = {one: log_of(one, chance, "wild") for one in PARTITIONS[: chance.randint(1, 4)]}
+    starts = {one: chance.randint(0, log.end) for one, log in logs.items()}
+    stops = {
+        one: chance.choice((chance.randint(0, log.end), f"e@{chance.randint(0, 60)}")) for one, log in logs.items()
+    }
+    stage = Stage(logs)
+    stage.open(start=starts, stop=stops, order=order, batch_size=batch_size)
+    rows = play(stage, chance, held_bytes_max=1 << 27)
+    assert stage.reading is not None
+    positions = stage.reading.partitions.positions()
+    expected = []
+    for one, log in logs.items():
+        wished = [row for row in model_rows(log) if row.offset >= starts[one]]
+        expected += [row for row in wished if is_before(row, stops[one])]
+        left_out = [row.offset for row in wished if not is_before(row, stops[one])]
+        assert positions[one] <= min(left_out, default=log.end), "what was left out would be committed over"
+    assert Counter(rows) == Counter(expected)
+    stage.close()
+
+
+def stop_of(log: StagedLog, chance: random.Random) -> int | str:
+    """An offset, or a time."""
+    return chance.choice((chance.randint(0, log.end), f"e@{chance.randint(0, 60)}"))
+
+
+def is_before(row: Row, stop: int | str) -> bool:
+    return row.timestamp < int(stop[2:]) if isinstance(stop, str) else row.offset < stop
+
+
 def check_late(rows: list[Row], logs: dict[TopicPartition, StagedLog], late: int) -> None:
     """Only rows that lie behind younger ones in their own partition may come late, and they are counted."""
     keys = {row: key for log in logs.values() for row, key in keyed(model_rows(log))}
