@@ -19,6 +19,7 @@ from lowwater.wire.messages.list_offsets import ListOffsetsPartition, ListOffset
 
 __all__ = [
     "EARLIEST",
+    "EARLIEST_LOCAL",
     "LATEST",
     "MAX_TIMESTAMP",
     "Found",
@@ -31,9 +32,11 @@ __all__ = [
 
 MAX_TIMESTAMP = -3
 """Asked where a timestamp could stand: the record with the largest one."""
+EARLIEST_LOCAL = -4
+"""The first offset that the leader has itself, and not only in tiered storage."""
 
-_VERSIONS = (1, 11)  # v0 answers something else
-_VERSIONS_WITH_MAX = (7, 11)
+_VERSION_MIN, _VERSION_MAX = 1, 11  # v0 answers something else
+_SINCE = {MAX_TIMESTAMP: 7, EARLIEST_LOCAL: 8}
 ISOLATION = {"read_uncommitted": 0, "read_committed": 1}
 
 CommittedOffsets: TypeAlias = Callable[[frozenset[TopicPartition]], Awaitable[Mapping[TopicPartition, int | None]]]
@@ -227,8 +230,8 @@ def _ask(
     limit_ms = min(left_ms, config.int("request.timeout.ms"))
     level = ISOLATION[isolation or config.str("isolation.level")]
     request = ListOffsetsRequest(isolation_level=level, topics=list(topics.values()), timeout_ms=int(limit_ms))
-    versions = _VERSIONS_WITH_MAX if MAX_TIMESTAMP in asked.values() else _VERSIONS
-    return cluster.network.ask(node, request, versions=versions, timeout_ms=limit_ms)
+    oldest = max(_SINCE.get(each, _VERSION_MIN) for each in asked.values())
+    return cluster.network.ask(node, request, versions=(oldest, _VERSION_MAX), timeout_ms=limit_ms)
 
 
 async def _answers(

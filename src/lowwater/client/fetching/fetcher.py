@@ -12,6 +12,7 @@ from lowwater.client.fetching.asker import Asker
 from lowwater.client.fetching.asking import Asking
 from lowwater.client.fetching.budget import Budget
 from lowwater.client.fetching.events import AtEnd, Bounds, Event, Failed, Fetched
+from lowwater.client.fetching.gaps import Gaps
 from lowwater.client.fetching.homes import Homes
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.resets import Resets
@@ -74,6 +75,9 @@ class Fetcher:
             ended=self._ended,
         )
         self._homes = Homes(cluster, found=self._place, failed=self._failed, ended=self._ended)
+        self._gaps = Gaps(
+            cluster, isolation, skip=self._skip_gap, wait=self._let_wait, again=self._go_on, ended=self._ended
+        )
         policy = reset or config.str("auto.offset.reset")
         self._resets = Resets(cluster, policy, isolation, again=self._go_on, tell=self._tell, ended=self._ended)
 
@@ -154,6 +158,7 @@ class Fetcher:
         """Nothing is asked any more, and what was not taken is let go."""
         self._homes.close()
         self._resets.close()
+        self._gaps.close()
         self._asking.close()
         self._arrivals.close()
 
@@ -177,8 +182,11 @@ class Fetcher:
         self._asking.place(partition, node, is_waiting=False)
 
     def _go_on(self, partition: PartitionFetch, error: ClientError | None) -> None:
-        if self._partitions.get(partition.one) is partition and not partition.is_paused:
+        if self._is_wanted(partition):
             self._homes.find(partition, error)
+
+    def _is_wanted(self, partition: PartitionFetch) -> bool:
+        return self._partitions.get(partition.one) is partition and not partition.is_paused
 
     def _ended(self, flow: Pending[Any]) -> None:
         """Of something that went on by itself, and that nobody awaits."""
@@ -215,25 +223,56 @@ class Fetcher:
         asker.refused_sessions = 0
         asker.session.answered(response.session_id)
         arrived = Arrived(leased.release, asker)
+        pieces = 0
         for topic in response.responses:
             name = asker.session.name_of(topic)
             for data in topic.partitions:
+                pieces += bool(data.records)
                 one = TopicPartition(name, data.partition_index)
                 partition = asker.session.asked(one)
                 if partition is not None and self._partitions.get(one) is partition and partition.asker is asker:
                     self._take(asker, partition, data, arrived)
-        if not arrived.of_slices:
-            leased.release()
-            for partition in arrived.of_pieces:
-                self._withdraw(partition)
-                self._homes.find(partition, _in_pieces(partition))
-            # A broker whose quota is used up answers nothing, whatever there is.
-            if not asker.is_waiting and not response.throttle_time_ms:
-                self._ran_dry(asker, arrived)
-        else:
+        if arrived.of_slices:
             asker.grow()
+        else:
+            leased.release()
+            if pieces == len(arrived.of_pieces):
+                self._brought_nothing(asker, arrived, is_throttled=response.throttle_time_ms > 0)
         if arrived.of_slices or arrived.of_events:
             self._arrivals.put(arrived)
+
+    def _brought_nothing(self, asker: Asker, arrived: Arrived, *, is_throttled: bool) -> None:
+        """No whole batch came, also of none that is not wanted any more."""
+        for partition in arrived.of_pieces:
+            self._withdraw(partition)
+            self._homes.find(partition, _in_pieces(partition))
+        # A broker whose quota is used up answers nothing, whatever there is.
+        if not (arrived.of_pieces or asker.is_waiting or is_throttled):
+            self._ran_dry(asker)
+
+    def _ran_dry(self, asker: Asker) -> None:
+        """None of those that should have more had any. From here on the broker is to say when there is something."""
+        for partition in list(asker.session.wanted):
+            if asker.session.asked(partition.one) is not partition:
+                continue  # it was not asked for yet
+            if partition.is_known and not partition.is_at_end(self._is_committed_only):
+                self._withdraw(partition)
+                self._gaps.look_into(partition)
+            else:
+                self._asking.place(partition, asker.node, is_waiting=True)
+
+    def _skip_gap(self, partition: PartitionFetch) -> None:
+        """There is nothing left up to its end."""
+        partition.position = max(partition.position, partition.end(self._is_committed_only))
+        if self._tells_ends and not partition.is_told_at_end:
+            partition.is_told_at_end = True
+            self._tell(partition, AtEnd(partition.one, partition.position))
+        self._go_on(partition, None)
+
+    def _let_wait(self, partition: PartitionFetch) -> None:
+        asker = partition.asker
+        if asker is not None and self._is_wanted(partition):
+            self._asking.place(partition, asker.node, is_waiting=True)
 
     def _refused(self, asker: Asker, code: int) -> None:
         asker.refused_sessions += 1
@@ -241,16 +280,6 @@ class Fetcher:
             self._lost(asker, broker_error(code, "nothing can be fetched"))
         else:
             asker.session.begin_again()
-
-    def _ran_dry(self, asker: Asker, arrived: Arrived) -> None:
-        """None of those that should have more had any: up to their ends there is nothing left, as compaction leaves
-        it. From here on the broker is to say when there is something."""
-        for partition in list(asker.session.wanted):
-            if asker.session.asked(partition.one) is not partition:
-                continue  # it was not asked for yet
-            partition.position = max(partition.position, partition.end(self._is_committed_only))
-            self._look_for_end(partition, arrived)
-            self._asking.place(partition, asker.node, is_waiting=True)
 
     def _take(self, asker: Asker, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> None:
         if data.error_code:
@@ -304,7 +333,7 @@ class Fetcher:
         partition.position = position
         partition.is_told_at_end = False
         # Whoever decodes it says what is wrong with it; until then it would only come again.
-        partition.is_stopped = is_damaged
+        partition.is_stopped = partition.is_stopped or is_damaged
         return True
 
     # ---- trouble

@@ -56,6 +56,7 @@ class Homes:
     def find(self, partition: PartitionFetch, error: ClientError | None = None) -> None:
         """Give it to `found` as soon as its leader is known; after an error, not at once."""
         if error is None and self._cluster.leader(partition.one) != NO_LEADER:
+            self._homeless.pop(partition.one, None)
             self._assess(partition, None)
             return
         self._keep(partition, error)

@@ -25,7 +25,7 @@ from lowwater.wire.records import HEADER_SIZE, Record, build_batch, unpack_heade
 
 NODES = {1: Address("a", 1), 2: Address("b", 2), 3: Address("c", 3)}
 FETCH, LIST_OFFSETS, METADATA, API_VERSIONS = 1, 2, 3, 18
-EARLIEST, LATEST = -2, -1
+EARLIEST, LATEST, EARLIEST_LOCAL = -2, -1, -4
 BY_ID_SINCE, SESSIONS_SINCE = 13, 7
 
 
@@ -38,13 +38,16 @@ class Batch:
 
 @dataclass
 class PlayedLog:
-    """One partition. `end` may be behind the last batch, as compaction leaves it."""
+    """One partition. `end` may be behind the last batch, as compaction leaves it. What is before `local_start` lies in
+    tiered storage, from where nothing comes while `is_slow`."""
 
     leader: int = 1
     epoch: int = 5
     start: int = 0
+    local_start: int = 0
     end: int = 0
     last_stable: int | None = None
+    is_slow: bool = False
     batches: list[Batch] = field(default_factory=list)
 
     def append(self, count: int, value: bytes = b"v") -> None:
@@ -58,6 +61,8 @@ class PlayedLog:
 
     def read(self, offset: int, limit: int, upto: int, *, at_least_one: bool) -> bytes:
         data = b""
+        if self.is_slow and offset < self.local_start:
+            return data
         for batch in self.batches:
             if offset < batch.behind <= upto and len(data) < limit:
                 data += batch.data
@@ -89,6 +94,7 @@ class PlayedCluster:
         self.ids: dict[str, bytes] = {}
         self.logs: dict[TopicPartition, PlayedLog] = {}
         self.fetch_versions = fetch_versions
+        self.versions: dict[int, tuple[int, int]] = {}
         self.keeps_sessions = True
         self.names_leaders = True
         self.throttle_ms = 0
@@ -136,7 +142,7 @@ class PlayedCluster:
         node = next(node for node, address in NODES.items() if address == asked.line.address)
         if asked.api.key == API_VERSIONS:
             known = {key: (api.version_min, api.version_max) for key, api in APIS.items()}
-            return versions_answer(known | {FETCH: self.fetch_versions})
+            return versions_answer(known | {FETCH: self.fetch_versions} | self.versions)
         if asked.api.key == METADATA:
             return self._metadata(asked)
         if asked.api.key == LIST_OFFSETS:
@@ -186,7 +192,7 @@ class PlayedCluster:
         log = self.logs[one]
         if one in self.fails:
             return ListOffsetsPartitionResponse(partition_index=one.partition, error_code=self.fails[one])
-        offset = {EARLIEST: log.start, LATEST: log.stable}.get(timestamp, -1)
+        offset = {EARLIEST: log.start, LATEST: log.stable, EARLIEST_LOCAL: log.local_start}.get(timestamp, -1)
         return ListOffsetsPartitionResponse(partition_index=one.partition, offset=offset)
 
     # ---- Fetch

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.client.fetching.played import NODES, PlayedCluster
+from tests.unit.client.fetching.played import LIST_OFFSETS, NODES, PlayedCluster
 from tests.unit.client.fetching.probe import Probe
 
 from lowwater.client.fetching.events import AtEnd, Bounds
@@ -356,6 +356,42 @@ def test_a_tail_that_compaction_has_emptied_is_read_to_its_end() -> None:
     played.append(T0, 2)
     probe.drain()
     assert probe.rows[T0] == [*range(10), 25, 26]
+
+
+def test_a_tail_in_tiered_storage_that_does_not_come_in_time_is_not_skipped() -> None:
+    played = cluster(1)
+    played.logs[T0].local_start = 10
+    played.logs[T0].is_slow = True
+    probe = Probe(played, {T0: 0}, tell_ends=True)
+    probe.drain(5_000)
+    assert (probe.rows[T0], probe.events, probe.fetcher.position(T0)) == ([], [], 0)
+    assert len(played.fetches()) < 40, "and the broker is not asked in a frenzy"
+    played.logs[T0].is_slow = False
+    played.grew()
+    probe.drain(1_000)
+    assert (probe.rows[T0], probe.events) == ([*range(10)], [AtEnd(T0, 10)])
+
+
+def test_brokers_without_tiered_storage_are_not_asked_about_it() -> None:
+    played = cluster(1)
+    played.versions[LIST_OFFSETS] = (1, 7)
+    played.logs[T0].end = 25
+    probe = Probe(played, {T0: 0}, tell_ends=True)
+    probe.drain()
+    assert probe.of(AtEnd) == [AtEnd(T0, 25)]
+
+
+def test_an_answer_that_was_filled_by_what_is_not_wanted_any_more_does_not_look_empty() -> None:
+    played = cluster(1, 1, rows=0, fetch_max_bytes=1)
+    for one in (T0, T1):
+        played.append(one, 1, KILOBYTE)
+        played.append(one, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0, T1: 0}, tell_ends=True)
+    while not played.fetches():
+        assert played.time.turn()
+    probe.fetcher.seek(T0, 1)
+    probe.drain()
+    assert probe.rows == {T0: [1], T1: [0, 1]}
 
 
 def test_a_broker_whose_quota_is_used_up_does_not_look_empty() -> None:

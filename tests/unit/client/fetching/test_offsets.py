@@ -5,13 +5,21 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.fetching.played import NODES, PlayedCluster
+from tests.unit.client.fetching.played import LIST_OFFSETS, NODES, PlayedCluster
 from tests.unit.client.virtual import refused
 
-from lowwater.client.errors import AuthorizationError, BrokerError, ClientError, ConnectError, ProtocolError
+from lowwater.client.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClientError,
+    ConnectError,
+    ProtocolError,
+    UnsupportedError,
+)
 from lowwater.client.flow import Flow, GivenUpError
 from lowwater.client.offsets import (
     EARLIEST,
+    EARLIEST_LOCAL,
     LATEST,
     MAX_TIMESTAMP,
     Found,
@@ -185,11 +193,13 @@ def test_a_partition_that_is_left_out_of_an_answer_is_an_error() -> None:
         do(played, list_offsets(played.cluster, {T0: LATEST}))
 
 
-def test_old_brokers_are_not_asked_for_the_largest_timestamp_in_a_way_they_misread() -> None:
+def test_old_brokers_are_not_asked_what_they_would_misread() -> None:
     played = cluster(1)
-    do(played, list_offsets(played.cluster, {T0: MAX_TIMESTAMP}))
-    do(played, list_offsets(played.cluster, {T0: LATEST}))
-    assert [asked.version for asked in played.driver.requests("ListOffsets")] == [11, 11]
+    played.versions[LIST_OFFSETS] = (1, 6)
+    assert do(played, list_offsets(played.cluster, {T0: LATEST}))[T0].offset == 10
+    for question in (MAX_TIMESTAMP, EARLIEST_LOCAL):
+        with pytest.raises(UnsupportedError, match="knows versions 1 to 6"):
+            do(played, list_offsets(played.cluster, {T0: question}))
 
 
 def test_several_questions_are_all_asked_before_the_first_is_answered() -> None:
