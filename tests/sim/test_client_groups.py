@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from tests.sim.client_groups import STYLES, World
 
-SEEDS = range(3)
+SEEDS = range(2)
 STEPS = 25
 
 
