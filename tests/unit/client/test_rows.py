@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 
 import pytest
@@ -12,7 +13,7 @@ from tests.unit.client.fetched import P0, RandomLog, batch
 from lowwater.client.errors import CorruptRecordsError, RecordFormatError
 from lowwater.client.rows import rows_of
 from lowwater.client.slices import FetchedSlice
-from lowwater.wire.records import MAGIC_POSITION
+from lowwater.wire.records import HEADER_SIZE, MAGIC_POSITION, BatchHeader, seal
 
 
 def fetched(*batches: bytes | bytearray) -> FetchedSlice:
@@ -49,3 +50,17 @@ def test_a_header_that_contradicts_itself_is_an_error() -> None:
     bad[8:12] = (3).to_bytes(4, "big")
     with pytest.raises(CorruptRecordsError, match="contradicts itself"):
         list(rows_of(fetched(bad)))
+
+
+@given(seed=st.integers(0, 1 << 32), changes=st.integers(1, 8), is_sealed=st.booleans())
+def test_changed_bytes_give_rows_or_a_typed_error(seed: int, changes: int, is_sealed: bool) -> None:
+    chance = random.Random(seed)
+    one = RandomLog(P0, chance).slice(0)
+    data = bytearray(one.records)
+    for _ in range(changes if data else 0):
+        data[chance.randrange(len(data))] = chance.randrange(256)
+    if is_sealed and len(data) > HEADER_SIZE:
+        size = min(BatchHeader.parse(data).size, len(data))
+        seal(memoryview(data)[: max(size, HEADER_SIZE)])
+    with contextlib.suppress(CorruptRecordsError, RecordFormatError):
+        assert all(row.offset >= 0 for row in rows_of(one._replace(records=memoryview(data))))

@@ -59,12 +59,12 @@ def _as_kcat(work: Callable[[], T]) -> T:
 @kcat_options
 @click.pass_context
 def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> None:
-    r"""Read, write and list topics: kcat's command line on any Kafka cluster.
+    """Read, write and list topics: kcat's command line on any Kafka cluster.
 
     \b
       lowwater cat -L
       lowwater cat -t orders -o -1h -e
-      lowwater cat -t orders -f '%T %k %s\n' -o stored -X group.id=billing
+      lowwater cat -t orders -f '%T %k %s\\n' -o stored -X group.id=billing
       lowwater cat -G billing orders payments
       echo '42:hello' | lowwater cat -P -t orders -K:
     """

@@ -175,8 +175,8 @@ class Session:
 
     async def revoked(self, partitions: list[TopicPartition]) -> None:
         self._tell("revoked", "revoke", partitions)
+        self._let_go(partitions)  # first: what comes while the commit is under way is for others
         await self._committer.give_up(partitions)
-        self._let_go(partitions)
 
     async def lost(self, partitions: list[TopicPartition]) -> None:
         self._tell("revoked", "revoke", partitions, note=", assignment lost")
