@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import pytest
 from tests.reader.logs import StagedLog, place
 from tests.reader.staged import Stage, names
@@ -91,6 +93,51 @@ def test_one_can_go_on_without_a_partition_that_is_damaged() -> None:
     stage.run(reading.drop("cars", 0))
     assert stage.drain() == ["p1@250"]
     assert reading.partitions.positions() == {P1: 2}
+
+
+class Commits:
+    """In the place of a group: what the caller is done with."""
+
+    def __init__(self) -> None:
+        self.offsets: dict[TopicPartition, int] = {}
+
+    def done(self, offsets: Mapping[TopicPartition, int]) -> None:
+        self.offsets.update(offsets)
+
+    def check(self) -> None: ...
+
+    async def give_up(self, partitions: list[TopicPartition]) -> None: ...
+
+    async def close(self, timeout_ms: float) -> None: ...
+
+
+def test_a_batch_that_nobody_took_gives_up_the_rows_of_partitions_that_go() -> None:
+    stage = stage_of(p0=[100, 300, 500], p1=[200, 400])
+    reading = stage.open(batch_size=2)
+    commits = reading._committer = Commits()  # type: ignore[assignment]
+    stage.fetch({P0: 3, P1: 2})
+    assert names(stage.poll()) == ["p0@100", "p1@200"]
+    stage.run(reading.poll(0))
+    stage.run(reading.revoked([P1]))
+    stage.fetch({P0: 2})
+    assert stage.drain() == ["p0@300", "p0@500"]
+    stage.run(reading.poll(0))
+    assert commits.offsets == {P0: 3, P1: 1}
+    stage.close()
+
+
+def test_a_poll_that_waits_is_given_no_rows_of_partitions_that_are_going() -> None:
+    stage = stage_of(p0=[100], p1=[50, 200])
+    reading = stage.open()
+    reading._committer = Commits()  # type: ignore[assignment]
+    stage.fetch({P1: 1})
+    waiting = Flow(reading.poll(None))
+    stage.driver.time.settle()
+    assert not waiting.done
+    stage.run(reading.revoked([P1]))
+    stage.fetch({P0: 1})
+    assert waiting.done
+    assert names(reading.take()) == ["p0@100"]
 
 
 def test_a_second_poll_at_the_same_time_is_refused() -> None:

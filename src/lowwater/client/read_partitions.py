@@ -152,6 +152,11 @@ class ReadPartitions:
         (await self.loaded()).seek(one, offset)
         return offset
 
+    def return_to(self, one: TopicPartition, offset: int | None) -> None:
+        """Read it again from there, or from where it began."""
+        if self.releasing is not None and one in self._plans:
+            self.releasing.seek(one, self._plans[one].start if offset is None else offset)
+
     async def close(self) -> None:
         for flow in self._background:
             flow.cancel()

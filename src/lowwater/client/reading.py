@@ -111,10 +111,10 @@ class Reading:
         self._has_begun = True
 
     async def revoked(self, partitions: list[TopicPartition]) -> None:
-        """What the caller is done with is committed, what he never got is dropped."""
+        """What the caller never got is dropped, what he is done with is committed."""
+        self._remove(partitions)  # first: a poll that waits must not be given rows of them meanwhile
         if self._committer is not None:
             await self._committer.give_up(partitions)
-        self._remove(partitions)
 
     async def lost(self, partitions: list[TopicPartition]) -> None:
         if self._committer is not None:
@@ -125,10 +125,20 @@ class Reading:
         self.partitions.fail(error)
 
     def _remove(self, partitions: list[TopicPartition]) -> None:
+        self._take_back()
         self.partitions.remove(partitions)
         for one in partitions:
             self._returned.pop(one, None)
             self._ready_positions.pop(one, None)
+
+    def _take_back(self) -> None:
+        """A batch that an interrupted poll left may hold rows of partitions that go. What is left of it comes again."""
+        if self._ready is None or self._committer is None:
+            return
+        self._ready = None
+        for one, position in self._ready_positions.items():
+            if self._returned.get(one) != position:
+                self.partitions.return_to(one, self._returned.get(one))
 
     # ---- reading
 
