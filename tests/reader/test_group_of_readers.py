@@ -15,7 +15,7 @@ from lowwater.testing import Broker
 PARTITIONS = 6
 ROWS_EACH = 1_000
 READERS = 3
-LIMIT_S = 120
+LIMIT_S = 180  # kernels may have to be compiled first
 STYLES: dict[str, dict[str, Any]] = {
     "range": {"partition.assignment.strategy": "range", "heartbeat.interval.ms": 100},
     "cooperative": {"partition.assignment.strategy": "cooperative-sticky", "heartbeat.interval.ms": 100},
@@ -34,13 +34,19 @@ class Group:
         self.lock = threading.Lock()
         self.is_over = threading.Event()
         self.came = 0
+        self.failures: list[BaseException] = []
 
     def read_on(self) -> None:
-        while not self.is_over.is_set():
-            with self.lock:
-                self.came += 1
-                batches = self.random.randint(1, 20)
-            self._read(batches)
+        try:
+            while not self.is_over.is_set():
+                with self.lock:
+                    self.came += 1
+                    batches = self.random.randint(1, 20)
+                self._read(batches)
+        except BaseException as error:
+            self.failures.append(error)
+            self.is_over.set()
+            raise
 
     def _read(self, batches: int) -> None:
         with lowwater.read(
@@ -72,5 +78,6 @@ def test_readers_that_come_and_go_return_every_row_once(style: str) -> None:
         assert group.is_over.wait(LIMIT_S), f"{len(group.seen)} rows after {group.came} readers"
         for thread in threads:
             thread.join(LIMIT_S)
+        assert not group.failures
         assert group.came > READERS
         assert set(group.seen.values()) == {1}
