@@ -56,7 +56,7 @@ class AsyncProducer(Face):
         timestamp: Time = None,
     ) -> AsyncReport:
         """Take one record; waits only while buffer.memory is full. Those that leave together share a report."""
-        if self._is_full:
+        if topic not in self._piles.open and not self._has_room():
             await self._driver.run(self._make_room())
         report: AsyncReport = self._add(topic, value, key, headers, partition, timestamp)
         return report

@@ -61,7 +61,7 @@ class Producer(Face):
         timestamp: Time = None,
     ) -> BlockingReport:
         """Take one record; waits only while buffer.memory is full. Those that leave together share a report."""
-        if self._is_full or not self._is_begun:
+        if topic not in self._piles.open and (not self._has_room() or not self._is_begun):
             self._driver.run(self._make_room())
             self._is_begun = True
         report: BlockingReport = self._add(topic, value, key, headers, partition, timestamp)

@@ -58,17 +58,21 @@ class Face:
     def _linger(self, over: Callable[[], None]) -> None:
         self._call_later(self._rules.linger_ms, over)
 
-    @property
-    def _is_full(self) -> bool:
-        return self._core.used_bytes + self._piles.size >= self._rules.buffer_bytes
+    def _has_room(self) -> bool:
+        """Asked when a pile is begun, not for each record. ClosedError, TransactionError: nothing can be sent now."""
+        self._core.require_open()
+        return self._core.used_bytes + self._piles.size < self._rules.buffer_bytes
 
     def _add(
         self, topic: str, value: Field, key: Field, headers: Headers | None, partition: int | None, timestamp: Time
     ) -> Any:
-        self._core.require_open()
-        time_ms = milliseconds(timestamp, self._now_ms())
+        time_ms = self._now_ms() if timestamp is None else milliseconds(timestamp)
+        if type(value) is not bytes:
+            value = field_bytes(value)
+        if type(key) is not bytes:
+            key = field_bytes(key)
         pairs = header_pairs(headers) if headers else None
-        return self._piles.add(topic, field_bytes(value), field_bytes(key), pairs, partition, time_ms)
+        return self._piles.add(topic, value, key, pairs, partition, time_ms)
 
     async def _make_room(self) -> None:
         self._piles.close_all()

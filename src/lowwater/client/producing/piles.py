@@ -79,7 +79,8 @@ class Piles:
         self._bytes_max = bytes_max
         self._new_report = new_report
         self._lock = threading.Lock()
-        self._open: dict[str, Pile] = {}
+        self.open: dict[str, Pile] = {}
+        """By topic, those that more records join."""
         self._full: deque[Pile] = deque()
         self.size = 0
         """Bytes that are not taken yet, roughly."""
@@ -94,14 +95,14 @@ class Piles:
         time_ms: int,
     ) -> Report:
         with self._lock:
-            pile = self._open.get(topic)
+            pile = self.open.get(topic)
             is_first = pile is None
             if pile is None:
-                pile = self._open[topic] = Pile(topic, self._new_report())
+                pile = self.open[topic] = Pile(topic, self._new_report())
             self.size += pile.add(value, key, headers, partition, time_ms)
             is_full = pile.size >= self._bytes_max
             if is_full:
-                self._full.append(self._open.pop(topic))
+                self._full.append(self.open.pop(topic))
         if is_full:
             self._post(self._take_full)
         elif is_first:
@@ -112,16 +113,16 @@ class Piles:
     def _close(self, topic: str, report: Report) -> None:
         """Its time is over, unless it was full before."""
         with self._lock:
-            pile = self._open.get(topic)
+            pile = self.open.get(topic)
             if pile is not None and pile.report is report:
-                self._full.append(self._open.pop(topic))
+                self._full.append(self.open.pop(topic))
         self._take_full()
 
     def close_all(self) -> None:
         """Everything leaves now. In the driver's thread."""
         with self._lock:
-            self._full.extend(self._open.values())
-            self._open.clear()
+            self._full.extend(self.open.values())
+            self.open.clear()
         self._take_full()
 
     def _take_full(self) -> None:
@@ -153,10 +154,8 @@ def header_pairs(headers: Headers) -> Pairs:
     return found
 
 
-def milliseconds(timestamp: int | datetime | None, now_ms: int) -> int:
+def milliseconds(timestamp: int | datetime) -> int:
     """Of a time without a zone it is not known when it was."""
-    if timestamp is None:
-        return now_ms
     if isinstance(timestamp, int):
         if not TIMESTAMP_MIN <= timestamp <= TIMESTAMP_MAX:
             raise BadRowsError(f"{timestamp} is no time in milliseconds")

@@ -109,13 +109,12 @@ def test_headers_partitions_and_times_are_columns() -> None:
 
 
 def test_times_are_milliseconds() -> None:
-    assert milliseconds(None, 9) == 9
-    assert milliseconds(5, 9) == 5
-    assert milliseconds(datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC), 9) == 2_500
+    assert milliseconds(5) == 5
+    assert milliseconds(datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC)) == 2_500
     with pytest.raises(BadRowsError, match="no time zone"):
-        milliseconds(datetime(2026, 1, 1), 9)
+        milliseconds(datetime(2026, 1, 1))
     with pytest.raises(BadRowsError, match="no time"):
-        milliseconds(1 << 70, 9)
+        milliseconds(1 << 70)
 
 
 @pytest.mark.parametrize("value", [5, 1.5, ["x"], object()])
