@@ -35,5 +35,5 @@ def test_an_expression_that_is_none_is_refused():
 
 def test_what_sounds_alike_is_offered():
     assert str(not_there(["order"], NAMES)).startswith("no topic is called 'order'; did you mean orders")
-    assert "shows the 4 topics that there are" in str(not_there(["zzz"], NAMES))
+    assert "shows what there is: 4 topics" in str(not_there(["zzz"], NAMES))
     assert "'a', 'b', 'c', 'd', 'e' and 2 more" in str(not_there(list("abcdefg"), []))

@@ -51,7 +51,7 @@ def not_there(missing: Sequence[str], names: Collection[str]) -> ClientError:
     if alike:
         advice = f"did you mean {' or '.join(alike[:3])}?"
     else:
-        advice = f"`lowwater topics list` shows the {counted(len(names), 'topic')} that there are"
+        advice = f"`lowwater topics list` shows what there is: {counted(len(names), 'topic')}"
     verb = "matches" if any(map(is_pattern, missing)) else "is called"
     what = f"no topic {verb} {shown}"
     return ClientError(what, advice=advice)
