@@ -99,10 +99,12 @@ IGNORED = frozenset(
     enable.gapless.guarantee enable.metrics.push enable.random.seed enable.sparse.connections error_cb
     exclude.internal.topics fetch.error.backoff.ms fetch.queue.backoff.ms interceptor.classes
     internal.termination.signal key.deserializer key.serializer log.connection.close log.queue log.thread.name
-    log_cb log_level logger max.poll.records message.copy.max.bytes metadata.recovery.strategy
+    log_cb log_level logger max.block.ms max.poll.records message.copy.max.bytes metadata.max.idle.ms
+    metadata.recovery.strategy
     metadata.recovery.rebootstrap.trigger.ms metric.reporters metrics.num.samples metrics.recording.level
     metrics.sample.window.ms offset.store.method offset.store.path offset.store.sync.interval.ms
-    offset_commit_cb on_commit on_delivery opaque plugin.library.paths
+    offset_commit_cb on_commit on_delivery opaque partitioner.adaptive.partitioning.enable
+    partitioner.availability.timeout.ms plugin.library.paths
     produce.offset.report queue.buffering.backpressure.threshold queue.buffering.max.kbytes
     queue.buffering.max.messages queued.max.messages.kbytes queued.min.messages queuing.strategy
     socket.blocking.max.ms socket.max.fails statistics.interval.ms stats_cb sticky.partitioning.linger.ms
