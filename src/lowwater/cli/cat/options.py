@@ -68,7 +68,7 @@ OPTIONS = (
                  help="What stands between key and value; keys are printed or read."),
     click.option("-O", "prints_offsets", is_flag=True,
                  help="Print offsets in front, with the delimiter of -K or a tab."),
-    click.option("-Z", "nulls", is_flag=True, help="Print NULL where there is no key or value; send nothing as null."),
+    click.option("-Z", "nulls", is_flag=True, help="Print NULL where there is no key or value; send empty ones as null."),
     click.option("-u", "is_unbuffered", is_flag=True, help="Write out each record at once."),
     click.option("-k", "fixed_key", metavar="KEY", help="Key of all records that bring none."),
     click.option("-H", "headers", metavar="NAME=VALUE", multiple=True, help="Header of all records. Repeatable."),
