@@ -127,6 +127,9 @@ class Feed:
     def flush(self) -> bool:
         """Wait for everything; whether all of it was written."""
         summary: Summary = self._producer.flush(raise_failures=False)
+        for one, placed in sorted(summary.partitions.items()):
+            where = f"{one.topic} [{one.partition}], offsets {placed.first_offset} to {placed.last_offset}"
+            self._talk.say(f"{placed.rows} messages delivered to {where}", level=2)
         for failure in summary.failures:
             count = len(failure.rows)
             what = "message" if count == 1 else f"{count} messages"
