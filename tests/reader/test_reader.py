@@ -304,6 +304,22 @@ def test_a_loop_that_comes_to_its_stop_has_committed_everything(
     reader.close()
 
 
+@pytest.mark.parametrize("setting", ["enable.auto.commit", "enable.auto.offset.store"])
+def test_without_commits_of_its_own_a_reader_commits_when_it_is_told_to(
+    setting: str, broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200])
+    group = f"{topic}-group"
+    given: Any = {"bootstrap": broker.bootstrap, "group": group, "stop": "latest", "config": {setting: False}}
+    with lowwater.read(topic, **given) as reader:
+        assert [time for batch in reader for time in times(batch)] == [100, 200]
+    assert committed(writer, group) == {}
+    with lowwater.read(topic, **given) as reader:
+        assert [time for batch in reader for time in times(batch)] == [100, 200]
+        reader.commit()
+    assert committed(writer, group) == {0: 2}
+
+
 def test_what_is_being_worked_on_is_not_committed_before_the_next_poll(
     broker: UnderTest, writer: Writer, topic_of: TopicOf
 ) -> None:

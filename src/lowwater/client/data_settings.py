@@ -17,7 +17,8 @@ READING_SETTINGS = (
     Setting("isolation.level", Kind.STRING, "read_committed", "Whether records of open and aborted transactions show.",
             one_of("read_committed", "read_uncommitted")),
     Setting("auto.offset.reset", Kind.STRING, "error", "What to do when a start is outside the log.", one_of(*_RESETS)),
-    Setting("check.crcs", Kind.BOOLEAN, True, "Whether batches are checked against their checksum."),
+    Setting("check.crcs", Kind.BOOLEAN, True,
+            "Batches are checked against their checksum: here always, whatever this says."),
     Setting("enable.partition.eof", Kind.BOOLEAN, False, "Whether the end of a partition is told."),
 )  # fmt: skip
 
@@ -34,7 +35,8 @@ GROUP_MEMBER_SETTINGS = (
     Setting("max.poll.interval.ms", Kind.INT, 300_000, "A member that does not poll for so long is out.",
             between(1, INT_MAX)),
     Setting("enable.auto.commit", Kind.BOOLEAN, True, "Commit what was returned, from time to time."),
-    Setting("enable.auto.offset.store", Kind.BOOLEAN, True, "Whether what was returned counts as read."),
+    Setting("enable.auto.offset.store", Kind.BOOLEAN, True,
+            "Whether what was returned counts as read; if not, only commit() commits."),
     Setting("auto.commit.interval.ms", Kind.INT, 5_000, "How often.", between(0, INT_MAX)),
     Setting("partition.assignment.strategy", Kind.LIST, ("range",), "How the leader of the group shares partitions."),
 )  # fmt: skip

@@ -95,7 +95,10 @@ class Reading:
     @property
     def _commits_by_itself(self) -> bool:
         commits = self._options.commits
-        return self._cluster.network.config.bool("enable.auto.commit") if commits is None else commits
+        if commits is not None:
+            return commits
+        config = self._cluster.network.config
+        return config.bool("enable.auto.commit") and config.bool("enable.auto.offset.store")
 
     async def _follow(self, watch: TopicWatch) -> None:
         """Without a group's other members: every partition, also those that are added later."""

@@ -37,7 +37,7 @@ def help_text() -> str:
 
 
 def _entry(setting: Setting) -> str:
-    facts = [f"{setting.kind.name.lower()}, default {_default(setting)}"]
+    facts = [f"{setting.kind.name.lower()}, default {default_text(setting)}"]
     if setting.check is not None:
         facts.append(f"allowed: {setting.check.allowed}")
     if setting.dynamic:
@@ -77,19 +77,26 @@ def _rows(settings: Iterable[Setting], *, broker: bool) -> Iterable[str]:
         cells = (
             f"`{setting.name}`" + (" *ours*" if setting.ours else ""),
             setting.kind.name.lower(),
-            _default(setting),
-            setting.check.allowed if setting.check is not None else _any_of(setting.kind),
+            default_text(setting),
+            allowed_text(setting),
             setting.update.value if broker else ", ".join(f"`{synonym.name}`" for synonym in setting.synonyms),
             setting.help,
         )
-        yield "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
+        yield row(cells)
 
 
-def _any_of(kind: Kind) -> str:
-    return "true, false" if kind is Kind.BOOLEAN else "any"
+def row(cells: Iterable[str]) -> str:
+    """A row of a table in Markdown."""
+    return "| " + " | ".join(cell.replace("|", "\\|") for cell in cells) + " |"
 
 
-def _default(setting: Setting) -> str:
+def allowed_text(setting: Setting) -> str:
+    if setting.check is not None:
+        return setting.check.allowed
+    return "true, false" if setting.kind is Kind.BOOLEAN else "any"
+
+
+def default_text(setting: Setting) -> str:
     text = value_text(setting.default)
     if text is None:
         return "not set"
