@@ -94,13 +94,17 @@ class Judge:
         if begins:
             self._fences[transactional_id].append(Fence(rank, dict(ends)))
 
-    def restarted(self, ends: Mapping[int, int]) -> None:
-        """Partitions end there now: a power cut may have taken something."""
+    def restarted(self, ends: Mapping[int, int], readable: Mapping[int, int] | None = None) -> None:
+        """Partitions end there now: a power cut may have taken something.
+
+        Was it a marker, then its transaction is open until the marker is written again: `readable` is how far one can
+        read till then.
+        """
         for fences in self._fences.values():
             for fence in fences:
                 fence.ends = {index: min(end, ends[index]) for index, end in fence.ends.items()}
         for index, reading in self._readings.items():
-            reading.position = min(reading.position, ends[index])
+            reading.position = min(reading.position, (readable or ends)[index])
 
     # -- readers
 

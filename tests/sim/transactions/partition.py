@@ -37,6 +37,7 @@ class SimPartition:
     def __init__(self) -> None:
         self.entries: list[Entry] = []
         self.synced = 0
+        self.is_cut = False  # a crash took something, and nobody was told yet
         self._producers: dict[int, ProducerState] = {}
 
     @property
@@ -96,9 +97,12 @@ class SimPartition:
 
     def lose_power(self, draw: random.Random) -> None:
         """Some of what was not synced is gone, from the end."""
-        del self.entries[draw.randint(self.synced, len(self.entries)) :]
+        kept = draw.randint(self.synced, len(self.entries))
+        self.is_cut = kept < len(self.entries)
+        del self.entries[kept:]
 
     def reopen(self) -> None:
+        """As a start finds it."""
         self.synced = len(self.entries)
         self._producers.clear()
         for entry in self.entries:

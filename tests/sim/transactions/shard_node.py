@@ -302,7 +302,10 @@ class ShardNode:
         self.coordinator_epoch += 1
         for partition in self.partitions.values():
             partition.reopen()
-        self._judge.restarted(self.ends)
+        readable = {index: one.last_stable if one.is_cut else one.end for index, one in self.partitions.items()}
+        self._judge.restarted(self.ends, readable)
+        for partition in self.partitions.values():
+            partition.is_cut = False
         self._load()
 
     def _load(self) -> None:
