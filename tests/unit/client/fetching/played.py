@@ -207,9 +207,10 @@ class PlayedCluster:
             return FetchResponse(throttle_time_ms=self.throttle_ms, session_id=self._id_of(session, node), responses=[])
 
         def attempt(*, is_last: bool = False) -> bool:
-            response, is_enough = self._read(request, session, node, uses_ids, is_full=is_full)
+            response, is_enough, served = self._read(request, session, node, uses_ids, is_full=is_full)
             if not (is_enough or is_last) or not asked.line.is_open:
                 return not asked.line.is_open
+            self._remember(session, served)
             asked.answer(response)
             return True
 
@@ -267,8 +268,9 @@ class PlayedCluster:
 
     def _read(
         self, request: FetchRequest, session: Session, node: int, uses_ids: bool, *, is_full: bool
-    ) -> tuple[FetchResponse, bool]:
-        """The answer, and whether it has to go at once."""
+    ) -> tuple[FetchResponse, bool, dict[Any, PartitionData]]:
+        """The answer, whether it has to go at once, and what it has of whom."""
+        served: dict[Any, PartitionData] = {}
         topics: dict[str | bytes, FetchableTopicResponse] = {}
         size, has_urgent = 0, False
         for key, wanted in list(session.partitions.items()):
@@ -279,14 +281,19 @@ class PlayedCluster:
             bounds = (data.high_watermark, data.log_start_offset)
             if not (is_full or data.records or is_urgent or bounds != wanted.told):
                 continue
-            wanted.told = None if data.error_code else bounds
-            if data.records:
-                session.partitions[key] = session.partitions.pop(key)  # others are served first the next time
+            served[key] = data
             named = {"topic_id": key[0]} if uses_ids else {"topic": key[0]}
             topic = topics.setdefault(key[0], FetchableTopicResponse(**named, partitions=[]))
             topic.partitions.append(data)
         response = FetchResponse(session_id=self._id_of(session, node), responses=list(topics.values()))
-        return response, has_urgent or size >= request.min_bytes or not session.partitions
+        return response, has_urgent or size >= request.min_bytes or not session.partitions, served
+
+    @staticmethod
+    def _remember(session: Session, served: dict[Any, PartitionData]) -> None:
+        for key, data in served.items():
+            session.partitions[key].told = None if data.error_code else (data.high_watermark, data.log_start_offset)
+            if data.records:
+                session.partitions[key] = session.partitions.pop(key)  # others are served first the next time
 
     def _partition(
         self, key: tuple[str | bytes, int], wanted: Wanted, request: FetchRequest, size: int, node: int, uses_ids: bool
