@@ -7,7 +7,8 @@ nothing came yet holds everything.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterable, Iterator
 
 from lowwater.merge.mark import BEGINNING_MS, EVERYTHING, NOTHING, Mark
 from lowwater.types import TopicPartition
@@ -52,7 +53,12 @@ class Merging:
         self._cutoff_ms = cutoff_ms
         self._held_rows_max = ROWS_HELD_PER_BATCH * batch_size
         self._held_bytes_max = held_bytes_max
+        self._batch_size = batch_size
         self._partitions: dict[TopicPartition, Progress] = {}
+        self._priming: set[TopicPartition] = set()  # those that are not live
+        self._silent: set[TopicPartition] = set()  # those of them of which nothing came yet
+        self._clocks: list[Mark] = []  # a heap; of each of the others its clock, and perhaps older ones
+        self._paused: dict[TopicPartition, None] = {}  # in the order in which they were paused
         self._is_live = False
         self.held_rows = 0
         self.held_bytes = 0
@@ -62,7 +68,11 @@ class Merging:
     def add(self, one: TopicPartition, start: int, end: int) -> None:
         """Read it from `start`; `end` is where it ends now. Where all are live it is live too, and holds nobody."""
         assert one not in self._partitions, f"{one} is there already"
-        self._partitions[one] = Progress(start, end, is_live=self._is_live or start >= end)
+        is_live = self._is_live or start >= end
+        self._partitions[one] = Progress(start, end, is_live=is_live)
+        if not is_live:
+            self._priming.add(one)
+            self._silent.add(one)
 
     def begin(self) -> None:
         """All partitions of the beginning are there."""
@@ -73,6 +83,9 @@ class Merging:
         gone = self._partitions.pop(one)
         self.held_rows -= gone.held_rows
         self.held_bytes -= gone.held_bytes
+        self._priming.discard(one)
+        self._silent.discard(one)
+        self._paused.pop(one, None)
         if self._partitions:
             self._look_whether_live()
 
@@ -94,7 +107,7 @@ class Merging:
         return self._is_live
 
     def _look_whether_live(self) -> None:
-        self._is_live = self._is_live or all(progress.is_live for progress in self._partitions.values())
+        self._is_live = self._is_live or not self._priming
 
     # -- rows
 
@@ -122,13 +135,20 @@ class Merging:
         self.held_bytes += size
         if newest_ms is not None and newest_ms > progress.clock_ms:
             progress.clock_ms = newest_ms
+            self._silent.discard(one)
+            if not progress.is_live:
+                heapq.heappush(self._clocks, Mark(newest_ms, *one))
         if not progress.is_live and self._has_caught_up(progress):
-            progress.is_live = True
-            self._look_whether_live()
+            self._go_live(one)
 
     def ended(self, one: TopicPartition) -> None:
         """There is nothing more of it now, also when that is before where it ended at the beginning."""
+        self._go_live(one)
+
+    def _go_live(self, one: TopicPartition) -> None:
         self._partitions[one].is_live = True
+        self._priming.discard(one)
+        self._silent.discard(one)
         self._look_whether_live()
 
     def _has_caught_up(self, progress: Progress) -> bool:
@@ -153,14 +173,17 @@ class Merging:
         """The clock of the partition that is furthest behind, of those that are not live; also of a paused one."""
         if self._is_live:
             return EVERYTHING
-        mark = EVERYTHING
-        for one, progress in self._partitions.items():
-            if progress.is_live:
-                continue
-            if progress.clock_ms == BEGINNING_MS:
-                return NOTHING
-            mark = min(mark, Mark(progress.clock_ms, *one))
-        return mark
+        if self._silent:
+            return NOTHING
+        clocks = self._clocks
+        while clocks and not self._holds(clocks[0]):
+            heapq.heappop(clocks)
+        return clocks[0] if clocks else EVERYTHING
+
+    def _holds(self, mark: Mark) -> bool:
+        """Whether this is the clock of a partition that is waited for, and not an older one."""
+        one = TopicPartition(mark.topic, mark.partition)
+        return one in self._priming and self._partitions[one].clock_ms == mark.timestamp_ms
 
     @property
     def is_full(self) -> bool:
@@ -173,24 +196,39 @@ class Merging:
 
     def balance(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Whom to pause and whom to resume. The one that holds the mark never pauses, so there is always progress."""
-        if self.is_full:
-            mark = self.mark
-            paused = [one for one, progress in self if not progress.is_paused and _is_ahead(one, progress, mark)]
-            return self._switch(paused, pause=True), self._resume_at(mark)
-        if self._has_room:
-            return [], self._switch([one for one, progress in self if progress.is_paused], pause=False)
-        return [], self._resume_at(self.mark)
+        if not self.is_full and self._has_room:
+            return [], self._resume(self._paused)
+        mark = self.mark
+        resumed = self._resume(one for one in self._paused if not self._can_wait(one, mark))
+        if not self.is_full:
+            return [], resumed
+        return self._pause(one for one in self._partitions if self._can_wait(one, mark)), resumed
 
-    def _resume_at(self, mark: Mark) -> list[TopicPartition]:
-        """Those that wait although nobody is behind them any more."""
-        behind = [one for one, progress in self if progress.is_paused and not _is_ahead(one, progress, mark)]
-        return self._switch(behind, pause=False)
+    def _can_wait(self, one: TopicPartition, mark: Mark) -> bool:
+        """Whether it is ahead, and has enough to be so for a while.
 
-    def _switch(self, partitions: list[TopicPartition], *, pause: bool) -> list[TopicPartition]:
-        for one in partitions:
-            self._partitions[one].is_paused = pause
-        return partitions
+        Of many partitions that stand closely together the one behind them all would otherwise come alone, and then the
+        next one. When there are half as many bytes again as are allowed there is no other way.
+        """
+        progress = self._partitions[one]
+        if progress.clock_ms == BEGINNING_MS or mark.covers(progress.clock_ms, *one):
+            return False
+        share = len(self._partitions)
+        has_little = (
+            progress.held_rows * share < self._batch_size and progress.held_bytes * share < self._held_bytes_max
+        )
+        return not has_little or 2 * self.held_bytes > 3 * self._held_bytes_max
 
+    def _pause(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        paused = [one for one in partitions if one not in self._paused]
+        for one in paused:
+            self._paused[one] = None
+            self._partitions[one].is_paused = True
+        return paused
 
-def _is_ahead(one: TopicPartition, progress: Progress, mark: Mark) -> bool:
-    return progress.clock_ms != BEGINNING_MS and not mark.covers(progress.clock_ms, *one)
+    def _resume(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
+        resumed = list(partitions)
+        for one in resumed:
+            del self._paused[one]
+            self._partitions[one].is_paused = False
+        return resumed

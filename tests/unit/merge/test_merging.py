@@ -128,6 +128,19 @@ def test_bytes_are_bounded_like_rows() -> None:
     assert merging.balance() == ([], [P1])
 
 
+def test_partitions_that_have_hardly_anything_go_on_together_with_the_one_that_is_waited_for() -> None:
+    merging = Merging(batch_size=100, held_bytes_max=1_000_000)
+    for one, newest_ms, rows in ((P0, 10, 1), (P1, 11, 20), (P2, 900, 600)):
+        merging.add(one, 0, 1000)
+        merging.arrived(one, rows, newest_ms=newest_ms, rows=rows, size=rows)
+    merging.begin()
+    assert merging.balance() == ([P2], [])
+    merging.arrived(P1, 60, newest_ms=12, rows=40, size=40)
+    assert merging.balance() == ([P1], [])  # it has more than its share now
+    merging.left(P1, 50, 50)
+    assert merging.balance() == ([], [P1])
+
+
 def test_a_partition_without_any_rows_yet_never_pauses() -> None:
     merging = Merging(batch_size=1, held_bytes_max=100)
     merging.add(P0, 0, 10)
