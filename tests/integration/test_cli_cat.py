@@ -15,7 +15,7 @@ from lowwater.testing import Broker
 from lowwater.wire.records import Record
 
 TIMEOUT_S = 100
-CAT = [sys.executable, "-m", "lowwater.cli.main", "cat", "-F", "none"]
+CAT = [sys.executable, "-m", "lowwater.cli.main", "cat", "-F", "none", "-m60"]
 WITHOUT_EXTRA = """
 import sys
 sys.modules.update(dict.fromkeys(("numpy", "numba", "pyarrow", "llvmlite")))

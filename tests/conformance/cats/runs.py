@@ -14,8 +14,8 @@ import pytest
 from lowwater.cli.cat.command import command
 
 TIMEOUT_S = 60
-# Neither waits longer than needed, and neither reads somebody's settings.
-QUICKLY = ("-F", "none", "-X", "fetch.wait.max.ms=20")
+# Neither waits longer than needed for records, neither is short of time, and neither reads somebody's settings.
+QUICKLY = ("-F", "none", "-X", "fetch.wait.max.ms=20", "-m", "60")
 _LOG_LINE = re.compile(r"%\d\|")
 _MEMBER = re.compile(r"memberid [^,)]+")
 
