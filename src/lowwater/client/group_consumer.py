@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 
 from lowwater.client.bell import Bell
 from lowwater.client.coordinator import Coordinator, Identity
-from lowwater.client.errors import ClientError, NotMemberError, broker_error
+from lowwater.client.errors import ClientError, NotMemberError, UnsupportedError, broker_error
 from lowwater.client.flow import Flow
 from lowwater.client.group_share import Share, State
 from lowwater.client.group_topics import Topics
@@ -24,7 +24,9 @@ JOINS, LEAVES, LEAVES_FOR_A_WHILE = 0, -1, -2
 OWN_IDS_SINCE = 1
 """Before, the coordinator makes up the member's id."""
 _OF_CLASSIC = ("partition.assignment.strategy", "session.timeout.ms", "heartbeat.interval.ms")
+_TOO_OLD = "use group.protocol=classic"
 _ADVICE: dict[int, str] = {
+    ErrorCode.UNSUPPORTED_VERSION: _TOO_OLD,
     ErrorCode.UNRELEASED_INSTANCE_ID: "give every client a group.instance.id of its own",
     ErrorCode.UNSUPPORTED_ASSIGNOR: "the broker does not have that group.remote.assignor",
 }
@@ -145,9 +147,13 @@ class ConsumerProtocol:
         owned = self._share.assignment
         request = self._request(owned, self._is_full)
         self._is_full = False
-        response = await self._coordinator.ask(
-            request, api=ConsumerGroupHeartbeatRequest, lane=COORDINATING, timeout_ms=self._timeout_ms
-        )
+        try:
+            response = await self._coordinator.ask(
+                request, api=ConsumerGroupHeartbeatRequest, lane=COORDINATING, timeout_ms=self._timeout_ms
+            )
+        except UnsupportedError as error:
+            error.advice = _TOO_OLD
+            raise
         if response.error_code:
             raise broker_error(
                 response.error_code,

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from tests.unit.client.group_world import MEMBER, GroupWorld, at, only, topic_id
 
-from lowwater.client.errors import BrokerError, ClientError, FencedInstanceError, GroupError
+from lowwater.client.errors import BrokerError, ClientError, FencedInstanceError, GroupError, UnsupportedError
 from lowwater.client.group import Member, State
 from lowwater.errors import ConfigError, ErrorCode
 
@@ -116,6 +116,15 @@ def test_a_refusal_for_good_ends_the_member(code: ErrorCode, kind: type[ClientEr
     world.advance(60_000)
     assert isinstance(world.heard.failure, kind)
     assert world.member.state is State.OVER
+
+
+def test_a_broker_that_does_not_know_the_protocol_is_told_with_a_way_out() -> None:
+    world = GroupWorld(group_protocol="consumer")
+    only(world, BEAT, (7, 9))
+    world.start()
+    world.advance()
+    assert isinstance(world.heard.failure, UnsupportedError)
+    assert "use group.protocol=classic" in str(world.heard.failure)
 
 
 def test_a_caller_that_does_not_come_back_in_time_leaves_and_joins_when_it_does() -> None:
