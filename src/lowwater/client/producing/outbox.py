@@ -57,10 +57,13 @@ class Outbox:
             return False
         if not self._in_flight:
             return True
-        # One broker at a time, or a batch at the new leader could come before one that the old one still has. And the
-        # first of an identity goes alone: a broker that knows nothing of it takes any sequence for its first.
-        at_most = self._rules.in_flight_max if self._is_known else 1
-        return not self._again and self._node == node and len(self._in_flight) < at_most
+        # One broker at a time, or a batch at the new leader could come before one that the old one still has.
+        if self._again or self._node != node:
+            return False
+        # A retry goes alone: with others behind it, brokers could forget that they have it. And so does the first of an
+        # identity: a broker that knows nothing of it takes any sequence for its first.
+        is_alone = not self._is_known or self._in_flight[0].tries > 1
+        return not is_alone and len(self._in_flight) < self._rules.in_flight_max
 
     # ---- sending
 

@@ -100,6 +100,23 @@ def test_batches_behind_one_that_was_refused_keep_their_order() -> None:
     assert {header.producer_epoch for header in headers_of(played)} == {0}, "no gap was left: the epoch stays"
 
 
+def test_a_retry_goes_alone() -> None:
+    """With five others behind it, a broker would not know any more that it has it."""
+    played = Played(**SMALL)
+    played.settle(played.send(rows(0, 2)))
+
+    def write_and_complain(asked: Any) -> Any:
+        played.produce(asked)
+        return played.refuse(ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND)(asked)
+
+    played.whim("Produce", write_and_complain, *[played.serve] * 4, played.say_nothing)
+    report = played.send(rows(2, 200))
+    played.driver.time.advance(2_000)
+    assert len(played.asked("Produce")) == 1 + 5 + 1
+    played.settle(report)
+    assert played.values() == rows(0, 202)
+
+
 def test_batches_follow_their_leader_in_order() -> None:
     played = Played(**SMALL)
 
