@@ -189,6 +189,13 @@ def test_an_error_of_one_partition_is_raised_and_never_read_as_nothing_committed
     assert (caught.value.topic, caught.value.partition) == ("t", 1)
 
 
+def test_a_group_whose_offsets_may_not_be_read_says_so() -> None:
+    world = GroupWorld()
+    world.refuse("OffsetFetch", ErrorCode.GROUP_AUTHORIZATION_FAILED)
+    with pytest.raises(AuthorizationError, match="'g'"):
+        world.do(world.coordinator.committed([ONE]))
+
+
 # ---- committing
 
 

@@ -108,6 +108,16 @@ def test_the_generation_of_a_cooperative_member_is_found_where_older_clients_put
     assert share(COOPERATIVE, {"a": says(COOPERATIVE), "b": older}, t=1) == {"a": [], "b": [0]}
 
 
+def test_a_cooperative_member_that_tells_no_generation_loses_against_one_that_does() -> None:
+    said = decode_subscription(says(COOPERATIVE, owned(0)))
+    assert said is not None
+    said.user_data = None
+    oldest = encode_subscription(said, 1)
+    keeps = says(COOPERATIVE, owned(0, generation=1))
+    assert share(COOPERATIVE, {"a": keeps, "b": oldest}, t=1) == {"a": [], "b": []}
+    assert share(COOPERATIVE, {"a": keeps, "b": says(COOPERATIVE)}, t=1) == {"a": [0], "b": []}
+
+
 claims = st.dictionaries(
     st.sampled_from("abcdef"),
     st.tuples(st.frozensets(st.integers(0, 9), max_size=6), st.integers(1, 3)),

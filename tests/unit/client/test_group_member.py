@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from tests.unit.client.group_world import MEMBER, GroupWorld, at
+from tests.unit.client.group_world import MEMBER, GroupWorld, at, only
 from tests.unit.client.virtual import Asked
 
 from lowwater.client.coordinator import NOBODY, Identity
@@ -15,6 +15,7 @@ from lowwater.client.errors import (
     FencedInstanceError,
     GroupError,
     NotMemberError,
+    UnsupportedError,
 )
 from lowwater.client.group import Member, State
 from lowwater.errors import ConfigError, ErrorCode
@@ -363,6 +364,28 @@ def test_a_caller_that_polls_in_time_keeps_its_partitions() -> None:
     assert world.heard.events == [ALL], "one that waits in a poll is there"
 
 
+def test_a_caller_that_is_back_before_the_group_has_noticed_keeps_its_place() -> None:
+    world = started(max_poll_interval_ms=20_000, **COOPERATIVE)
+    world.held.add("JoinGroup")
+    world.refuse("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS)
+    world.advance(1_000)
+    world.member.exit_poll()
+    world.advance(22_000)
+    world.begin(world.member.enter_poll())
+    world.let_go()
+    assert world.heard.events == [ALL, ("assigned", [])]
+    assert not world.said("LeaveGroup")
+
+
+def test_a_connection_that_is_refused_for_good_ends_the_member() -> None:
+    world = started()
+    only(world, "Heartbeat", (90, 91))
+    for line in world.driver.open_lines:
+        line.drop()
+    world.advance(5_000)
+    assert isinstance(world.heard.failure, UnsupportedError)
+
+
 # ---- commits
 
 
@@ -449,6 +472,15 @@ def test_closing_gives_up_and_leaves() -> None:
     assert len(world.said("Heartbeat")) == beats
     assert world.member.state is State.OVER
     assert world.member.identity == NOBODY
+
+
+def test_older_coordinators_are_left_in_their_own_words() -> None:
+    world = GroupWorld()
+    only(world, "LeaveGroup", (0, 2))
+    world.start()
+    world.advance()
+    world.do(world.member.close())
+    assert [request.member_id for request in world.said("LeaveGroup")] == [MEMBER]
 
 
 def test_a_static_member_keeps_its_place_when_it_is_closed() -> None:
