@@ -251,7 +251,8 @@ def test_large_rows_and_partitions_far_apart_in_time_stay_within_the_bound(
             found += times(batch)
             held = max(held, reader.stats.held_bytes)
     assert found == [*range(1, 40, 2), *range(1_002, 1_041, 2)]
-    assert held <= bound
+    # Of each partition a record may come that is larger than what there was room for.
+    assert held <= bound + 2 * 1_000_000
 
 
 # -- the end
