@@ -60,6 +60,26 @@ def run(task: Task, environment: Mapping[str, str] | None = None) -> dict[str, A
     return result
 
 
+def first_batch(bootstrap: str, topic: str, environment: Mapping[str, str]) -> dict[str, float]:
+    """Seconds until a new process has Lowwater's first batch: from its first import, and from the reader's creation."""
+    program = f"""
+import time
+began = time.perf_counter()
+import lowwater
+created = time.perf_counter()
+with lowwater.read({topic!r}, bootstrap={bootstrap!r}, stop="latest") as reader:
+    next(iter(reader))
+    now = time.perf_counter()
+    print(now - began, now - created)
+"""
+    settings = {**os.environ, **environment}
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, env=settings, cwd=ROOT)
+    if done.returncode != 0:
+        raise RuntimeError(f"no first batch:\n{done.stderr[-4000:]}")
+    whole_s, first_batch_s = map(float, done.stdout.split())
+    return {"whole_s": whole_s, "first_batch_s": first_batch_s}
+
+
 # -- the readers: each an iterator of Arrow batches
 
 

@@ -19,6 +19,7 @@ from bench.workloads import (
     partitions,
     produce,
     producers,
+    reader_limits,
     readers,
     rebalances,
     requests,
@@ -26,7 +27,7 @@ from bench.workloads import (
 )
 
 # They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
-NOT_QUICK = ("committed", "assignors", "codec", "transactions", "readers", "producers")
+NOT_QUICK = ("committed", "assignors", "codec", "transactions", "readers", "reader-limits", "producers")
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),
@@ -42,6 +43,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "committed": (committed.TEXT, committed.run),
     "transactions": (transactions.TEXT, transactions.run),
     "readers": (readers.TEXT, readers.run),
+    "reader-limits": (reader_limits.TEXT, reader_limits.run),
     "producers": (producers.TEXT, producers.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),

@@ -210,7 +210,8 @@ class Held:
         batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
-        freed = self._clean_up(_HALF if taken < min(limit, ROWS_MAX) else _AN_EIGHTH)
+        is_cut_off = taken == min(limit, ROWS_MAX) or 2 * batch.nbytes > bytes_max
+        freed = self._clean_up(_AN_EIGHTH if is_cut_off else _HALF)
         return Released(batch, self._leave(left_rows, freed), late)
 
     def _scratch_of(self, room: int) -> Any:

@@ -21,7 +21,7 @@ from lowwater.merge.merging import Merging, Progress
 from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.reader")
-_HALF, _A_QUARTER = 2, 4
+_HALF, _A_QUARTER, _AN_EIGHTH = 2, 4, 8
 
 
 class Lost(NamedTuple):
@@ -50,6 +50,8 @@ class Releasing:
         self._fetcher = fetcher
         self._order = order
         self._batch_size = batch_size
+        # A batch is a copy: with large rows it must not be as large as all that is held.
+        self._batch_bytes_max = max(held_bytes_max // _AN_EIGHTH, 1)
         # Half is for those who are ahead; the other half lets those who are behind come on.
         self._merging = Merging(
             batch_size=batch_size, held_bytes_max=max(held_bytes_max // _HALF, 1), cutoff_ms=cutoff_ms
@@ -223,7 +225,7 @@ class Releasing:
         mark = self._mark
         batch = None
         if self._merging.held_rows and mark != NOTHING:
-            batch, left, _ = self._held.release(mark, self._batch_size)
+            batch, left, _ = self._held.release(mark, self._batch_size, bytes_max=self._batch_bytes_max)
             self._leave(left)
         if batch is not None:
             self.rows += batch.num_rows
