@@ -97,6 +97,7 @@ class PlayedCluster:
         self.versions: dict[int, tuple[int, int]] = {}
         self.keeps_sessions = True
         self.names_leaders = True
+        self.tells_bounds_again = True  # behind an error, although they are the same
         self.throttle_ms = 0
         self.fails: dict[TopicPartition, ErrorCode] = {}
         self.fails_at: dict[tuple[int, TopicPartition], ErrorCode] = {}
@@ -288,10 +289,12 @@ class PlayedCluster:
         response = FetchResponse(session_id=self._id_of(session, node), responses=list(topics.values()))
         return response, has_urgent or size >= request.min_bytes or not session.partitions, served
 
-    @staticmethod
-    def _remember(session: Session, served: dict[Any, PartitionData]) -> None:
+    def _remember(self, session: Session, served: dict[Any, PartitionData]) -> None:
         for key, data in served.items():
-            session.partitions[key].told = None if data.error_code else (data.high_watermark, data.log_start_offset)
+            if not data.error_code:
+                session.partitions[key].told = (data.high_watermark, data.log_start_offset)
+            elif self.tells_bounds_again:
+                session.partitions[key].told = None
             if data.records:
                 session.partitions[key] = session.partitions.pop(key)  # others are served first the next time
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 from tests.unit.client.fetching.played import NODES, PlayedCluster
 from tests.unit.client.fetching.probe import Probe
-from tests.unit.client.virtual import refused
+from tests.unit.client.virtual import Asked, refused
 
 from lowwater.client.errors import (
     AuthenticationError,
@@ -381,6 +383,67 @@ def test_failures_that_lie_far_apart_do_not_add_up() -> None:
             line.drop()
         probe.drain(50_000)
     assert probe.events == []
+
+
+def test_failures_between_which_nothing_was_said_of_a_partition_do_not_add_up() -> None:
+    played = cluster(1, default_api_timeout_ms=60_000)
+    played.tells_bounds_again = False
+    probe = Probe(played, {T0: 10})
+    probe.drain(1_000)
+    for _ in range(4):
+        played.fails[T0] = ErrorCode.OFFSET_NOT_AVAILABLE
+        played.grew()
+        probe.drain()
+        played.fails.clear()
+        probe.drain(50_000)
+    assert probe.events == []
+
+
+def test_a_new_partition_does_not_wait_for_one_that_fails() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 0})
+    probe.drain()
+    played.move(T0, -1)
+    played.grew()
+    probe.drain(10_000)
+    played.create("u", 1)
+    played.append(U0, 3)
+    probe.fetcher.add({U0: 0})
+    probe.drain()
+    assert probe.rows[U0] == [0, 1, 2], "and no time passed"
+
+
+def test_a_seek_while_its_leader_is_looked_for_counts() -> None:
+    played = cluster(1)
+    played.names_leaders = False
+    probe = Probe(played, {T0: 10})
+    probe.drain()
+    played.move(T0, 2)
+    played.grew()
+    answer = played.driver.answer
+
+    def answer_late(request: Asked) -> Any:
+        if request.api.name == "Metadata":
+            played.driver.call_soon(lambda: probe.fetcher.seek(T0, 8))  # before the answer comes
+        return answer(request)
+
+    played.driver.answer = answer_late
+    probe.drain(2_000)
+    assert probe.rows[T0] == [8, 9]
+    played.append(T0, 1)
+    probe.drain()
+    assert probe.rows[T0] == [8, 9, 10]
+
+
+def test_an_offset_that_turns_out_to_be_there_is_asked_for_again() -> None:
+    played = cluster(1)
+    played.fails_at[1, T0] = ErrorCode.OFFSET_OUT_OF_RANGE
+    probe = Probe(played, {T0: 4})
+    probe.drain()
+    assert asked(played, "ListOffsets") == 2
+    played.fails_at.clear()
+    probe.drain(1_000)
+    assert (probe.rows[T0], probe.events) == ([*range(4, 10)], [])
 
 
 # ---- a replica nearby

@@ -405,6 +405,54 @@ def test_a_broker_whose_quota_is_used_up_does_not_look_empty() -> None:
     assert probe.rows[T0] == [*range(10)]
 
 
+def test_a_quota_that_is_used_up_in_the_middle_skips_nothing() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(5):
+        played.append(T0, 1)
+    probe = Probe(played, {T0: 0}, tell_ends=True)
+    probe.wait()
+    played.throttle_ms = 300
+    assert len(probe.take()) == 2
+    probe.drain(200)
+    assert (probe.rows[T0], probe.events) == ([0, 1], [])
+    played.throttle_ms = 0
+    probe.drain(1_000)
+    assert (probe.rows[T0], probe.events) == ([0, 1, 2, 3, 4], [AtEnd(T0, 5)])
+
+
+def test_a_partition_that_was_not_asked_for_yet_does_not_look_empty() -> None:
+    played = cluster(1, 1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(5):
+        played.append(T0, 1)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.wait()
+    probe.fetcher.pause([T0, T1])
+    probe.drain(600)
+    had = len(probe.rows[T0])
+    assert 0 < had < 5
+    before = len(played.fetches(waiting=False))
+    probe.fetcher.resume([T1])
+    while len(played.fetches(waiting=False)) == before:
+        assert played.time.turn()
+    probe.fetcher.resume([T0])  # while nothing is being answered about the other one
+    probe.drain()
+    assert probe.rows[T0] == [0, 1, 2, 3, 4]
+
+
+def test_a_partition_that_is_asked_for_twice_by_a_resume_is_taken_once_and_does_not_falter() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain(100)
+    probe.fetcher.pause([T0])
+    probe.fetcher.resume([T0])
+    played.append(T0, 5)  # also answered to the poll that was waiting
+    probe.drain()
+    assert probe.rows[T0] == [*range(10, 15)]
+    played.append(T0, 5)
+    probe.drain()
+    assert probe.rows[T0] == [*range(10, 20)], "and no time passed"
+
+
 def test_a_record_larger_than_every_bound_still_comes() -> None:
     played = cluster(1, 1, max_partition_fetch_bytes=500, fetch_max_bytes=800, rows=0)
     for one in (T0, T1, T0):
