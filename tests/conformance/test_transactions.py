@@ -171,9 +171,10 @@ def test_compaction_drops_aborted_records_and_keeps_the_committed_ones(scene: Sc
 
 
 @pytest.mark.peer("kafka")
-def test_transactions_go_on_while_transaction_version_changes(transaction_broker: BrokerOf) -> None:
-    [java] = [kind for kind in KINDS if kind.name == "java"]
-    with Scene(transaction_broker(0), java) as scene:
+@pytest.mark.parametrize("name", ["java", "lowwater"])
+def test_transactions_go_on_while_transaction_version_changes(name: str, transaction_broker: BrokerOf) -> None:
+    [kind] = [kind for kind in KINDS if kind.name == name]
+    with Scene(transaction_broker(0), kind) as scene:
         topic, producer = scene.topic(partitions=1), scene.producer()
         for level in (0, 1, 2, 1, 2):
             set_transaction_version(scene.broker, level)

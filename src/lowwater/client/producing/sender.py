@@ -138,9 +138,13 @@ class Sender:
     def _fill(self, node: int, outboxes: list[Outbox], now_ms: float) -> None:
         """Requests until the broker has as many as it may have, or nothing is left to send."""
         while outboxes and self._in_flight.get(node, 0) < self._rules.in_flight_max:
+            identity = self._standing.current()
+            if identity is None:
+                return  # a row could not be sent, and took its whole transaction with it
             taken, later, size = [], [], 0
             for outbox in outboxes:
-                batch = self._take(node, outbox) if size < REQUEST_BYTES else None
+                may_send = size < REQUEST_BYTES and outbox.may_send(node, now_ms)
+                batch = self._take(node, outbox, identity) if may_send else None
                 if batch is not None:
                     taken.append((outbox, batch))
                     size += len(batch.data)
@@ -150,10 +154,7 @@ class Sender:
                 self._send(node, taken, now_ms)
             outboxes = later
 
-    def _take(self, node: int, outbox: Outbox) -> Batch | None:
-        identity = self._standing.current()
-        if identity is None or not outbox.has_work:
-            return None  # rows taken just before cannot be sent, and took the whole transaction with them
+    def _take(self, node: int, outbox: Outbox, identity: Identity) -> Batch | None:
         batch = outbox.take(node, identity)
         self._waiting.pop(outbox.partition, None)
         if outbox.has_work:
