@@ -478,6 +478,21 @@ def test_what_a_replica_does_not_have_is_asked_of_the_leader() -> None:
     assert probe.of(Reset) == []
 
 
+def test_a_replica_that_is_gone_is_left_for_the_leader() -> None:
+    played = cluster(1, client_rack="here")
+    played.preferred[T0] = 3
+    probe = Probe(played, {T0: 0})
+    probe.drain(1_000)
+    played.driver.unreachable[NODES[3]] = refused(NODES[3])
+    for line in played.driver.open_lines:
+        if line.address == NODES[3]:
+            line.drop()
+    del played.preferred[T0]
+    played.append(T0, 1)
+    probe.drain(3_000)
+    assert probe.rows[T0] == [*range(11)]
+
+
 def test_without_a_rack_nobody_is_sent_elsewhere() -> None:
     played = cluster(1)
     played.preferred[T0] = 3

@@ -271,6 +271,18 @@ def test_what_was_asked_for_before_a_pause_is_given_out_once() -> None:
     assert probe.rows[T0] == [*range(10)]
 
 
+def test_an_answer_that_comes_after_a_pause_asks_for_no_more() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(5):
+        played.append(T0, 1)
+    probe = Probe(played, {T0: 0})
+    while not played.fetches():
+        assert played.time.turn()
+    probe.fetcher.pause([T0])
+    probe.drain(2_000)
+    assert (probe.rows[T0], len(played.fetches())) == ([0], 1)
+
+
 def test_after_a_seek_nothing_of_before_is_given_out() -> None:
     played = cluster(1, 1)
     probe = Probe(played, {T0: 0, T1: 0})
