@@ -17,7 +17,7 @@ from bench.subjects import ROOT
 
 RUN_TIMEOUT_S = 120
 POLL_MS = 1_000
-PATIENCE_S = 30.0
+PATIENCE_S = 8.0  # for the first row
 BATCH_ROWS = 65_536
 CONFLUENT_BATCH_ROWS = 10_000
 
