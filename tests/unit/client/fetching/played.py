@@ -96,6 +96,7 @@ class PlayedCluster:
         self.fetch_versions = fetch_versions
         self.versions: dict[int, tuple[int, int]] = {}
         self.keeps_sessions = True
+        self.refuses_sessions = False
         self.names_leaders = True
         self.tells_bounds_again = True  # behind an error, although they are the same
         self.throttle_ms = 0
@@ -228,6 +229,8 @@ class PlayedCluster:
         self, request: FetchRequest, node: int, uses_ids: bool, version: int
     ) -> tuple[Session | ErrorCode, bool]:
         sessions = self.sessions[node]
+        if self.refuses_sessions:
+            return ErrorCode.INVALID_FETCH_SESSION_EPOCH, False
         named = {
             ((topic.topic_id if uses_ids else topic.topic), each.partition): Wanted(
                 each.fetch_offset, each.partition_max_bytes

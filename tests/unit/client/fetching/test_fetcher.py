@@ -6,6 +6,7 @@ import pytest
 from tests.unit.client.fetching.played import LIST_OFFSETS, NODES, PlayedCluster
 from tests.unit.client.fetching.probe import Probe
 
+from lowwater.client.errors import BrokerError
 from lowwater.client.fetching.events import AtEnd, Bounds
 from lowwater.client.network import FETCHING, WAITING
 from lowwater.client.session import Leased
@@ -183,6 +184,18 @@ def test_a_session_of_another_epoch_is_replaced() -> None:
     assert len(played.sessions[1]) == 2, "one of each kind: the old one is not left behind"
 
 
+def test_a_broker_that_refuses_every_session_is_asked_with_patience() -> None:
+    played = cluster(1, default_api_timeout_ms=5_000)
+    played.refuses_sessions = True
+    probe = Probe(played, {T0: 0})
+    probe.drain(10_000)
+    assert [type(error) for error in probe.errors] == [BrokerError]
+    assert len(played.fetches()) < 80, "and not in a frenzy"
+    played.refuses_sessions = False
+    probe.drain(3_000)
+    assert probe.rows[T0] == [*range(10)]
+
+
 def test_sessions_are_ended_at_the_brokers() -> None:
     played = cluster(1, 2)
     probe = Probe(played, {T0: 0, T1: 0})
@@ -293,6 +306,19 @@ def test_after_a_seek_nothing_of_before_is_given_out() -> None:
     probe.fetcher.seek(T0, 9)  # while the long poll is on its way
     probe.drain()
     assert probe.rows[T0] == [8, 9, 9]
+
+
+def test_a_seek_does_not_end_a_pause() -> None:
+    played = cluster(1)
+    probe = Probe(played, {T0: 10})
+    probe.drain()
+    probe.fetcher.pause([T0])
+    probe.fetcher.seek(T0, 3)
+    probe.drain(2_000)
+    assert probe.rows[T0] == []
+    probe.fetcher.resume([T0])
+    probe.drain()
+    assert probe.rows[T0] == [*range(3, 10)]
 
 
 def test_a_seek_while_the_answer_is_on_its_way_counts() -> None:
