@@ -12,7 +12,8 @@ READING_SETTINGS = (
     Setting("fetch.min.bytes", Kind.INT, 1, "A Fetch waits until so much is there.", between(1, INT_MAX)),
     Setting("fetch.wait.max.ms", Kind.INT, 500, "How long a Fetch waits for that.", between(0, INT_MAX)),
     Setting("fetch.max.bytes", Kind.INT, 52_428_800, "The most that one Fetch brings.", between(1, INT_MAX)),
-    Setting("max.partition.fetch.bytes", Kind.INT, 1_048_576, "The most that one Fetch brings of one partition.",
+    Setting("max.partition.fetch.bytes", Kind.INT, 1_048_576, "The most that one Fetch brings of one "
+            "partition. Unless set: up to 4 MiB of few partitions, and less of many.",
             between(1, INT_MAX)),
     Setting("isolation.level", Kind.STRING, "read_committed", "Whether records of open and aborted transactions show.",
             one_of("read_committed", "read_uncommitted")),
