@@ -59,5 +59,13 @@ class Flow(Pending[T]):
             self._step(None)
 
 
+def surface(done: Pending[Any]) -> None:
+    """For a flow that nobody waits for: that it failed is a bug, and shows in whoever runs it."""
+    try:
+        done.result()
+    except GivenUpError:
+        return
+
+
 class GivenUpError(BaseException):
     """Raised inside a flow that is cancelled. No `except Exception` holds it."""

@@ -11,7 +11,7 @@ from typing import Any
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.errors import ClientError, ClosedError, TransactionError, UnknownTopicError
-from lowwater.client.flow import Flow
+from lowwater.client.flow import Flow, surface
 from lowwater.client.loading import WRITING, load
 from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.ending import Prepared
@@ -142,7 +142,7 @@ class Producing:
         self._arriving.setdefault(call.topic, deque()).append((call, named))
         if call.topic not in self._placing:
             self._placing.add(call.topic)
-            Flow(self._place(call.topic))
+            Flow(self._place(call.topic)).on_done(surface)
 
     def _failed(self, error: ClientError) -> None:
         if self.transactions is not None:

@@ -15,7 +15,15 @@ from lowwater.client.loading import WRITING, load_behind, require_extra
 from lowwater.client.network import Network
 from lowwater.client.producing.core import Producing
 from lowwater.client.producing.ending import Prepared
-from lowwater.client.producing.piles import Field, Headers, Piles, field_bytes, header_pairs, milliseconds
+from lowwater.client.producing.piles import (
+    Field,
+    Headers,
+    Piles,
+    field_bytes,
+    header_pairs,
+    milliseconds,
+    partition_number,
+)
 from lowwater.client.producing.reports import Report, Summary
 from lowwater.client.producing.rules import rules_of
 from lowwater.client.producing.transactions import FROM
@@ -71,6 +79,8 @@ class Face:
             value = field_bytes(value)
         if type(key) is not bytes:
             key = field_bytes(key)
+        if partition is not None:
+            partition_number(partition)
         pairs = header_pairs(headers) if headers else None
         return self._piles.add(topic, value, key, pairs, partition, time_ms)
 

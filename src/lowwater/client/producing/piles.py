@@ -138,7 +138,7 @@ def field_bytes(field: Field) -> bytes | None:
     if field is None or isinstance(field, bytes):
         return field
     if isinstance(field, str):
-        return field.encode()
+        return _encoded(field)
     if isinstance(field, bytearray | memoryview):
         return bytes(field)
     raise BadRowsError(f"a key or value is bytes, text or None, not {type(field).__name__}")
@@ -150,8 +150,23 @@ def header_pairs(headers: Headers) -> Pairs:
     for name, value in pairs:
         if not isinstance(name, str):
             raise BadRowsError(f"the name of a header is text, not {type(name).__name__}")
+        _encoded(name)
         found.append((name, field_bytes(value)))
     return found
+
+
+def _encoded(text: str) -> bytes:
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        raise BadRowsError(f"{text!r} is no text that can be written as UTF-8") from error
+
+
+def partition_number(partition: int) -> int:
+    """Whether the topic has it is known later."""
+    if not isinstance(partition, int) or not -1 <= partition < 2**31:
+        raise BadRowsError(f"{partition!r} is no number of a partition")
+    return partition
 
 
 def milliseconds(timestamp: int | datetime) -> int:

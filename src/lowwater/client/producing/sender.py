@@ -15,7 +15,7 @@ from lowwater.client.errors import (
     UnknownTopicError,
     broker_error,
 )
-from lowwater.client.flow import Flow
+from lowwater.client.flow import Flow, surface
 from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.identity import Identity
 from lowwater.client.producing.outbox import Outbox
@@ -278,6 +278,7 @@ class Sender:
         if topic not in self._finding:
             self._finding[topic] = flow = Flow(self._leaders_of(topic))
             flow.on_done(lambda _: self._found(topic))
+            flow.on_done(surface)
 
     def _found(self, topic: str) -> None:
         self._finding.pop(topic, None)

@@ -79,13 +79,13 @@ def by_topic(topic: str | None, batch: Any) -> list[tuple[str, Any, Any]]:
         return [(topic, batch, np.arange(batch.num_rows))]
     if "topic" not in batch.schema.names:
         raise BadRowsError("there is no column topic, and no topic was given")
-    topics = batch.column("topic")
+    topics = batch.column("topic").cast(pa.utf8())
     if topics.null_count:
         row = pc.index(topics.is_null(), True).as_py()
         raise BadRowsError(f"row {row} has no topic, and no topic was given")
     found = []
     for name in pc.unique(topics).to_pylist():
-        numbers = np.flatnonzero(pc.equal(topics.cast(pa.utf8()), name).to_numpy(zero_copy_only=False))
+        numbers = np.flatnonzero(pc.equal(topics, name).to_numpy(zero_copy_only=False))
         found.append((name, batch.take(pa.array(numbers)), numbers))
     return found
 
@@ -123,7 +123,7 @@ def record_batch(
     if headers is not None:
         columns["headers"] = pa.array(headers, pa.map_(pa.utf8(), pa.binary()))
     if partitions is not None:
-        columns["partition"] = pa.array(partitions, pa.int32())
+        columns["partition"] = pa.array(partitions, pa.int64())
     return pa.RecordBatch.from_pydict(columns)
 
 

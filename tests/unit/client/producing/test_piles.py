@@ -11,7 +11,7 @@ import pytest
 
 from lowwater.client.errors import BadRowsError
 from lowwater.client.producing import tables
-from lowwater.client.producing.piles import Pile, Piles, field_bytes, header_pairs, milliseconds
+from lowwater.client.producing.piles import Pile, Piles, field_bytes, header_pairs, milliseconds, partition_number
 from lowwater.client.producing.reports import Report
 
 
@@ -106,6 +106,17 @@ def test_headers_partitions_and_times_are_columns() -> None:
         {"key": b"k", "value": b"v", "timestamp": 7, "headers": [("h", b"text"), ("n", None)], "partition": 3},
         {"key": None, "value": None, "timestamp": 8, "headers": None, "partition": None},
     ]
+
+
+def test_texts_and_numbers_that_cannot_be_written_are_refused() -> None:
+    with pytest.raises(BadRowsError, match="UTF-8"):
+        field_bytes("\udc80")
+    with pytest.raises(BadRowsError, match="UTF-8"):
+        header_pairs({"\udc80": b""})
+    for partition in (-2, 2**31, "1", 1.0):
+        with pytest.raises(BadRowsError, match="partition"):
+            partition_number(partition)  # type: ignore[arg-type]
+    assert partition_number(7) == 7
 
 
 def test_times_are_milliseconds() -> None:
