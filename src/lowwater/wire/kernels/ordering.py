@@ -117,7 +117,7 @@ def sink(heap: Any, count: int, place: int, heads: Any) -> None:
 @numba.njit(nogil=True)
 def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any, mark_key: int, mark_rank: int) -> int:
     """A heap of all runs of which something may go; how many they are."""
-    count = 0
+    count = numba.int64(0)  # not a literal, for which callees would be compiled once more
     for run in range(runs.shape[0]):
         if find_head(heads, run, runs, ranks, mark_key, mark_rank):
             heap[count] = run
@@ -160,7 +160,7 @@ def merge(
             count -= 1
             heap[0] = heap[count]
         if count > 1:
-            sink(heap, count, 0, heads)
+            sink(heap, count, numba.int64(0), heads)
     return taken, late, newest_key
 
 
