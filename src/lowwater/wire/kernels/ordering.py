@@ -1,6 +1,6 @@
 """Which rows go next: each run of rows is sorted once, when it comes; then the heads of all runs are merged."""
 
-# mypy: disable-error-code="no-untyped-call, call-arg"
+# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return"
 
 from __future__ import annotations
 
@@ -117,7 +117,7 @@ def sink(heap: Any, count: int, place: int, heads: Any) -> None:
 @numba.njit(nogil=True)
 def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any, mark_key: int, mark_rank: int) -> int:
     """A heap of all runs of which something may go; how many they are."""
-    count = numba.int64(0)  # not a literal, for which callees would be compiled once more
+    count: Any = numba.int64(0)  # not a literal, for which callees would be compiled once more
     for run in range(runs.shape[0]):
         if find_head(heads, run, runs, ranks, mark_key, mark_rank):
             heap[count] = run

@@ -1,6 +1,6 @@
 """Records of batches: every field is found and checked, nothing is copied. Other kernels trust what is found here."""
 
-# mypy: disable-error-code="no-untyped-call, call-arg"
+# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return"
 
 from __future__ import annotations
 
@@ -139,7 +139,7 @@ def scan(sections: Any, faults: Any, rows: Any) -> int:
     A section that is not right gets its fault and gives no rows, nor do those behind it that have the same tag. There
     is room for all records that the sections claim.
     """
-    count = numba.int64(0)  # not a literal, for which callees would be compiled once more
+    count: Any = numba.int64(0)  # not a literal, for which callees would be compiled once more
     for place in range(sections.shape[0]):
         if place and faults[place - 1] and sections[place - 1, TAG] == sections[place, TAG]:
             faults[place] = BEHIND_A_FAULT
