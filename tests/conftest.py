@@ -80,6 +80,14 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_against(name): meaningful for one of the two brokers only")
 
 
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """With several workers (`-n 2 --dist loadgroup`) a file stays whole, and so do the tests that wait together."""
+    for item in items:
+        group = "together" if item.get_closest_marker("together") else item.path.stem
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
     for mark in item.iter_markers("only_against"):
         if mark.args[0] != item.config.getoption("--against"):
