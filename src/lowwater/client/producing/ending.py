@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import TRANSACTION, NodeOf
-from lowwater.client.errors import TransactionError, UnsupportedError, broker_error
+from lowwater.client.errors import BrokerError, ClientError, TransactionError, UnsupportedError, broker_error
 from lowwater.client.login import SOFTWARE
 from lowwater.client.network import COORDINATING
 from lowwater.client.producing.identity import Identity
@@ -19,12 +19,22 @@ EPOCH_PER_TRANSACTION = 2
 END_VERSIONS = {False: (0, 4), True: (5, 5)}
 
 
+# The transaction before is being finished, which seldom takes longer than that.
+ENDING_MS = 20
+ENDING_TRIES = 10
+
+
 class Prepared(NamedTuple):
     """A transaction whose rows are all written, left open to be ended from anywhere."""
 
     transactional_id: str
     producer_id: int
     epoch: int
+
+
+def is_ending(error: ClientError) -> bool:
+    """Whether it says that the transaction before has not quite ended."""
+    return isinstance(error, BrokerError) and error.code == ErrorCode.CONCURRENT_TRANSACTIONS
 
 
 async def has_epoch_per_transaction(cluster: Cluster, node: int) -> bool:

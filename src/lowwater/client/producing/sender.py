@@ -17,6 +17,7 @@ from lowwater.client.errors import (
 )
 from lowwater.client.flow import Flow, surface
 from lowwater.client.producing.calls import Batch, Call
+from lowwater.client.producing.ending import ENDING_MS, ENDING_TRIES, is_ending
 from lowwater.client.producing.identity import Identity
 from lowwater.client.producing.outbox import Outbox
 from lowwater.client.producing.requests import NAMES_UNTIL, answers_in, produce_request
@@ -267,7 +268,12 @@ class Sender:
             self._fail(outbox, batch, overdue(self._rules, error))
         else:
             outbox.failures += 1
-            outbox.returned(batch, error, now_ms + self._cluster.retry.wait_ms(outbox.failures))
+            outbox.returned(batch, error, now_ms + self._wait_ms(outbox.failures, error))
+
+    def _wait_ms(self, failures: int, error: ClientError) -> float:
+        if is_ending(error) and failures <= ENDING_TRIES:
+            return ENDING_MS
+        return self._cluster.retry.wait_ms(failures)
 
     def _fail(self, outbox: Outbox, batch: Batch, error: ClientError) -> None:
         outbox.failed(batch, error.after(batch.tries, 0))

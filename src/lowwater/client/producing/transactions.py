@@ -11,6 +11,7 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import GROUP, TRANSACTION, NodeOf
 from lowwater.client.coordinator import NOBODY as NO_MEMBER
 from lowwater.client.coordinator import Identity as MemberIdentity
+from lowwater.client.driver import sleep
 from lowwater.client.errors import (
     AbortableError,
     ClientError,
@@ -19,7 +20,13 @@ from lowwater.client.errors import (
 )
 from lowwater.client.flow import Flow
 from lowwater.client.network import COORDINATING
-from lowwater.client.producing.ending import Prepared, end_at, has_epoch_per_transaction
+from lowwater.client.producing.ending import (
+    ENDING_MS,
+    ENDING_TRIES,
+    Prepared,
+    end_at,
+    has_epoch_per_transaction,
+)
 from lowwater.client.producing.identity import NOBODY, Identity, identity_in
 from lowwater.client.producing.rules import Rules
 from lowwater.client.producing.transaction_requests import (
@@ -255,14 +262,19 @@ class Transactions:
             self._on_change(None)
 
     async def _add(self, partitions: list[TopicPartition], left_ms: float) -> None:
-        response = await self._coordinator.ask(
-            add_partitions(self._prepared(), partitions),
-            versions=(0, 3),
-            timeout_ms=self._coordinator.limit_ms(left_ms),
-            lane=COORDINATING,
-            code=lambda answer: next(iter(added_codes(answer).values()), 0),
-        )
-        _raise_worst(added_codes(response))
+        for _ in range(ENDING_TRIES):
+            response = await self._coordinator.ask(
+                add_partitions(self._prepared(), partitions),
+                versions=(0, 3),
+                timeout_ms=self._coordinator.limit_ms(left_ms),
+                lane=COORDINATING,
+                code=lambda answer: next(iter(added_codes(answer).values()), 0),
+            )
+            codes = added_codes(response)
+            if ErrorCode.CONCURRENT_TRANSACTIONS not in codes.values():
+                break
+            await sleep(self._cluster.network.driver, ENDING_MS)
+        _raise_worst(codes)
 
     async def send_offsets(
         self,

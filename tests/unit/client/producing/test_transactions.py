@@ -327,6 +327,20 @@ def test_coordinators_that_move_and_transactions_that_are_still_ending_are_waite
     assert played.values() == rows(0, 2)
 
 
+@VERSIONS
+def test_the_end_of_the_transaction_before_is_not_waited_for_longer_than_it_takes(version: int) -> None:
+    played = PlayedTransactions(version)
+    played.begin()
+    ending = 3
+    played.whim("AddPartitionsToTxn", *[lambda asked: played.added(asked, ErrorCode.CONCURRENT_TRANSACTIONS)] * ending)
+    if version == NEWER:
+        played.whim("Produce", *[played.refuse(ErrorCode.CONCURRENT_TRANSACTIONS)] * ending)
+    began_ms = played.driver.monotonic_ms()
+    played.settle(played.send(rows(0, 2)))
+    assert played.driver.monotonic_ms() - began_ms < 100
+    played.commit()
+
+
 def test_a_partition_that_may_not_be_part_of_it_breaks_the_transaction() -> None:
     played = PlayedTransactions(OLDER)
     played.begin()
