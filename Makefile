@@ -18,11 +18,11 @@ run: $(READY)          ## start a broker, produce, read back by time, print a re
 
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py
-	$(PY) -m pytest tests/conformance --against=kafka $(ARGS)
+	$(PY) -m pytest tests/conformance tests/reader --against=kafka $(ARGS)
 
 check: $(READY)        ## style, types, layers
 	$(VENV)/bin/ruff check .
