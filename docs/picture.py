@@ -8,7 +8,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.text import Text
 
-WIDTH = 92
+WIDTH = 104
 
 printed = subprocess.run(
     [sys.executable, "-m", "examples.first_steps"], capture_output=True, text=True, check=True

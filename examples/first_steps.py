@@ -1,7 +1,7 @@
-"""`make run`: start a broker, produce a day of orders, find a moment by time, read on from there; then read as a group.
+"""`make run`: start a broker, produce a day of orders, read on from six hours ago in order of time; then as a group.
 
-Everything a client does here goes over the wire with confluent-kafka, an ordinary Kafka client. What is read back is
-compared with what was sent; the exit code says whether they agree.
+Orders are produced, and read by the group, with confluent-kafka, an ordinary Kafka client; `lowwater.read` finds the
+moment and reads on from there. What is read back is compared with what was sent; the exit code says whether they agree.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta
 from confluent_kafka import Consumer, KafkaException, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+import lowwater
 from lowwater.testing import Broker
 
 TOPIC = "orders"
@@ -33,15 +34,14 @@ def main() -> int:
         end_ms = int(time.time() * 1000)
         sent = produce_a_day(broker.bootstrap, end_ms)
         since_ms = end_ms - 6 * HOUR_MS
-        positions = positions_at(broker.bootstrap, since_ms)
-        received = read_from(broker.bootstrap, positions)
+        received = read_from(broker.bootstrap, since_ms)
         by_group = read_as_group(broker)
     show(received, since_ms)
     expected = {order: at_ms for order, at_ms in sent.items() if at_ms >= since_ms}
     if received != expected:
         print(f"\nThey differ: {len(expected):,} orders were expected, {len(received):,} came back.")
         return 1
-    print(f"\nEvery one of the {len(expected):,} orders since then came back, each once, with its own timestamp.")
+    print(f"\nEvery one of the {len(expected):,} orders since then came back, each once, in order of time.")
     if by_group != Counter(sent.keys()):
         print(f"But the group read {by_group.total():,} orders, {len(by_group):,} of them different, of {len(sent):,}.")
         return 1
@@ -77,34 +77,19 @@ def produce_a_day(bootstrap: str, end_ms: int) -> dict[int, int]:
     return sent
 
 
-def positions_at(bootstrap: str, since_ms: int) -> list[TopicPartition]:
-    """In each partition, the first offset at or after that time."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first-steps"})
-    asked = [TopicPartition(TOPIC, partition, since_ms) for partition in range(PARTITIONS)]
-    found = consumer.offsets_for_times(asked, timeout=10)
-    consumer.close()
+def read_from(bootstrap: str, since_ms: int) -> dict[int, int]:
+    """Read every partition from that moment to its end, in the order of time; returns order number -> timestamp."""
     moment = datetime.fromtimestamp(since_ms / 1000, UTC)
-    offsets = ", ".join(f"{tp.offset:,}" for tp in found)
-    print(f"3. {moment:%Y-%m-%d %H:%M} UTC begins at offsets {offsets} of partitions 0 to {PARTITIONS - 1}.")
-    return list(found)
-
-
-def read_from(bootstrap: str, positions: list[TopicPartition]) -> dict[int, int]:
-    """Read every partition from its position to its end; returns order number -> timestamp."""
-    consumer = Consumer({"bootstrap.servers": bootstrap, "group.id": "first-steps", "enable.partition.eof": True})
-    consumer.assign(positions)
-    started = time.perf_counter()
-    received: dict[int, int] = {}
-    unfinished = {tp.partition for tp in positions}
-    while unfinished:
-        for message in consumer.consume(5000, timeout=0.2):
-            if message.error():
-                unfinished.discard(message.partition())
-            else:
-                received[json.loads(message.value())["order"]] = message.timestamp()[1]
-    consumer.close()
-    print(f"4. Read {len(received):,} orders from there to the end, in {seconds_since(started)}.")
-    return received
+    with lowwater.read(TOPIC, bootstrap=bootstrap, start=moment, stop="latest") as reader:
+        offsets = ", ".join(f"{offset:,}" for _, offset in sorted(reader.starts.items()))
+        print(f"3. {moment:%Y-%m-%d %H:%M} UTC begins at offsets {offsets} of partitions 0 to {PARTITIONS - 1}.")
+        started = time.perf_counter()
+        table = reader.to_table()
+    print(f"4. Read {table.num_rows:,} orders from there to the end, in order of time, in {seconds_since(started)}.")
+    times = table["timestamp"].cast("int64").to_pylist()
+    if times != sorted(times):
+        raise SystemExit("the orders are not in the order of time")
+    return {json.loads(value)["order"]: at_ms for value, at_ms in zip(table["value"].to_pylist(), times, strict=True)}
 
 
 def read_as_group(broker: Broker) -> Counter[int]:
