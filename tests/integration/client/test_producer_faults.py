@@ -59,8 +59,8 @@ def check(broker: Broker, topic: str, count: int) -> None:
 
 
 def test_requests_that_are_served_after_their_time_are_not_written_twice(broker: Broker) -> None:
-    broker.faults.delay("Produce", 700, times=3)
-    with Producer(broker.bootstrap, {"request.timeout.ms": 300, "batch.size": 5_000}) as producer:
+    broker.faults.delay("Produce", 1_600, times=2)
+    with Producer(broker.bootstrap, {"request.timeout.ms": 1_000, "batch.size": 5_000}) as producer:
         producer.send_table("late", rows(0, 2_000))
         assert producer.flush(TIMEOUT_MS).delivered == 2_000
     assert broker.faults.left("Produce") == 0
@@ -155,7 +155,7 @@ def test_who_sends_waits_while_the_memory_is_full(broker: Broker) -> None:
 
 def test_rows_that_nobody_takes_in_time_are_told_to_whoever_flushes(broker: Broker) -> None:
     broker.faults.fail("Produce", ErrorCode.NOT_ENOUGH_REPLICAS, times=1_000)
-    producer = Producer(broker.bootstrap, {"delivery.timeout.ms": 500})
+    producer = Producer(broker.bootstrap, {"delivery.timeout.ms": 1_000})
     producer.send_table("never", rows(0, 10))
     producer.send("never", "plain")
     with pytest.raises(DeliveryError, match="11 of 11 rows") as caught:
@@ -211,7 +211,7 @@ def test_what_cannot_be_sent_is_refused_by_the_call(broker: Broker) -> None:
 
 
 def test_a_transaction_lives_through_trouble_or_is_aborted_as_a_whole(broker: Broker) -> None:
-    with Producer(broker.bootstrap, {"transactional.id": "troubled", "request.timeout.ms": 1_000}) as producer:
+    with Producer(broker.bootstrap, {"transactional.id": "troubled"}) as producer:
         broker.faults.drop("InitProducerId")
         producer.begin_transaction()
         broker.faults.drop("Produce")

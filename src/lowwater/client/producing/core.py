@@ -18,7 +18,7 @@ from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.piles import Pile
 from lowwater.client.producing.reports import FAILURES_KEPT, Failure, Report, Summary
 from lowwater.client.producing.rules import Rules
-from lowwater.client.producing.sender import Sender, Standing
+from lowwater.client.producing.sender import Sender, Standing, overdue
 from lowwater.client.producing.standing import Anonymous, Idempotent
 from lowwater.client.producing.transaction_requests import Offset
 from lowwater.client.producing.transactions import State, Transactions
@@ -179,7 +179,7 @@ class Producing:
             except ClientError as error:
                 if arriving:
                     arriving.popleft()
-                    call.failed(None, call.everything, error)
+                    call.failed(None, call.everything, overdue(self.rules, error) if error.retriable else error)
             else:
                 if arriving:
                     arriving.popleft()

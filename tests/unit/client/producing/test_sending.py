@@ -275,6 +275,14 @@ def test_rows_for_a_topic_that_is_not_there_fail() -> None:
     assert played.settle(played.send(rows(0, 2))).failed == 0
 
 
+def test_rows_whose_topic_nobody_tells_of_in_time_are_late_as_all_others() -> None:
+    played = Played(delivery_timeout_ms=1_000)
+    played.whim("Metadata", *[played.say_nothing] * 50)
+    [failure] = played.settle(played.send(rows(0, 2))).failures
+    assert isinstance(failure.error, DeliveryTimeoutError)
+    assert list(failure.rows) == [0, 1]
+
+
 def test_rows_that_name_a_partition_which_is_not_there_fail_and_others_do_not() -> None:
     played = Played(partitions=2)
     batch = pa.RecordBatch.from_pydict({"value": rows(0, 4), "partition": pa.array([0, 2, -7, 1 << 40], pa.int64())})
