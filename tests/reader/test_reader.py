@@ -291,6 +291,16 @@ def test_an_option_that_is_not_there_is_named_with_the_nearest_one() -> None:
         lowwater.read("orders", strat="-1h")  # type: ignore[call-arg]
 
 
+def test_a_table_ends_also_where_only_some_partitions_have_a_stop(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 200, 300], [150, 250])
+    stop = {f"{topic}[0]": 2}
+    table = lowwater.read(topic, bootstrap=broker.bootstrap, stop=stop).to_table()
+    assert times(table) == [100, 150, 200, 250]
+    with lowwater.read(topic, bootstrap=broker.bootstrap, stop=stop, batch_size=1) as reader:
+        assert read_times(reader, 1) == [100]
+        assert times(reader.to_table()) == [150, 200, 250]
+
+
 # -- commits
 
 

@@ -169,15 +169,14 @@ class ReadPartitions:
         return self._wanted.has_stop
 
     async def stop_now(self) -> None:
-        """Unless there is a stop already: read what was there at the beginning, or is there now, and no more."""
-        if self.has_stop:
-            return
-        self._wanted = replace(self._wanted, stop=Latest())
+        """Where there is no stop already: read what was there at the beginning, or is there now, and no more."""
+        unstopped = [one for one in self._plans if self._wanted.stop_of(one) is None]
+        self._wanted = replace(self._wanted, stop=self._wanted.stop or Latest())
         if self.releasing is not None and self.releasing.batches:
-            await self._stop_at_end(list(self._plans))
+            await self._stop_at_end(unstopped)
         elif self.releasing is not None:
-            for one, plan in self._plans.items():
-                self.releasing.stop_at(one, plan.end)
+            for one in unstopped:
+                self.releasing.stop_at(one, self._plans[one].end)
 
     async def _stop_in_time(self, partitions: list[TopicPartition]) -> None:
         """When the time to stop at has come, what is there by then is still read."""

@@ -219,7 +219,7 @@ class Reading:
         return self.partitions.has_stop and self._has_begun and has_all
 
     async def stop_now(self) -> None:
-        """Unless there is a stop already: read what was there at the beginning, or is there now, and no more."""
+        """Where there is no stop already: read what was there at the beginning, or is there now, and no more."""
         await self.partitions.stop_now()
 
     async def seek(self, one: TopicPartition, position: StartPosition) -> None:

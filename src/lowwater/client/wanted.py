@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import TypeAlias
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import parse_starts, parse_stop
@@ -76,7 +76,7 @@ def wanted(
     zone: str | tzinfo | None = None,
 ) -> Wanted:
     """ConfigError or PositionError says what cannot be read."""
-    where = ZoneInfo(zone) if isinstance(zone, str) else zone
+    where = _zone(zone)
     if isinstance(topics, Mapping):
         if start is not None:
             raise ConfigError("starts are given twice: with the topics and as start")
@@ -97,10 +97,17 @@ def moment_ms(moment: datetime | int | str, now_ms: int, zone: str | tzinfo | No
     """A moment in ms since 1970, given so, or as a date with its zone, or as text: `@2026-11-01T00:00Z`, `-5m`."""
     if isinstance(moment, int):
         return moment
-    choice = _stop(moment, ZoneInfo(zone) if isinstance(zone, str) else zone)
+    choice = _stop(moment, _zone(zone))
     if not isinstance(choice, AtTime | Ago | Today):
         raise ConfigError(f"{moment!r} is no moment; give a datetime, milliseconds, @2026-11-01T00:00Z or -5m")
     return choice.timestamp(now_ms)
+
+
+def _zone(zone: str | tzinfo | None) -> tzinfo | None:
+    try:
+        return ZoneInfo(zone) if isinstance(zone, str) else zone
+    except (ZoneInfoNotFoundError, ValueError):
+        raise ConfigError(f"there is no time zone {zone!r}; they are called UTC, Europe/Berlin and the like") from None
 
 
 # -- topics
@@ -198,7 +205,7 @@ def _start(start: Start, zone: tzinfo | None) -> StartPosition:
 
 def start_position(start: Start, zone: str | tzinfo | None = None) -> StartPosition:
     """One start position, however it is written."""
-    return _start(start, ZoneInfo(zone) if isinstance(zone, str) else zone)
+    return _start(start, _zone(zone))
 
 
 def _stop(stop: Stop, zone: tzinfo | None) -> Choice:

@@ -105,6 +105,12 @@ def test_without_a_start_everything_is_read_and_a_group_goes_on_where_it_left_of
     assert start_of(start={"rates": "latest"}) == "earliest"
 
 
+@pytest.mark.parametrize("zone", ["Europe/Berlim", "../etc", ""])
+def test_a_zone_that_there_is_not_is_refused(zone: str) -> None:
+    with pytest.raises(ConfigError, match="no time zone"):
+        wanted("orders", start="today", zone=zone)
+
+
 def test_a_date_without_a_zone_needs_one() -> None:
     assert start_of(start="@2026-11-01", zone="Europe/Berlin") == "s@1793487600000"
     with pytest.raises(PositionError, match="time zone"):
