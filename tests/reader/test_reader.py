@@ -315,6 +315,15 @@ def test_a_loop_that_comes_to_its_stop_has_committed_everything(
     reader.close()
 
 
+@pytest.mark.parametrize("join", [True, False])
+def test_a_start_that_was_never_stored_is_an_error_that_says_what_to_do(
+    join: bool, broker: UnderTest, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100])
+    with pytest.raises(lowwater.LowwaterError, match=r"^the group has no committed offset .* stored\|earliest"):
+        lowwater.read(topic, bootstrap=broker.bootstrap, group=f"{topic}-new", start="stored", join=join).to_table()
+
+
 @pytest.mark.parametrize("setting", ["enable.auto.commit", "enable.auto.offset.store"])
 def test_without_commits_of_its_own_a_reader_commits_when_it_is_told_to(
     setting: str, broker: UnderTest, writer: Writer, topic_of: TopicOf

@@ -17,7 +17,7 @@ from lowwater.client.flow import Flow
 from lowwater.client.group_classic import ClassicProtocol
 from lowwater.client.group_consumer import ConsumerProtocol
 from lowwater.client.group_share import Listener, OversleptError, Share, State
-from lowwater.errors import ErrorCode
+from lowwater.errors import ErrorCode, LowwaterError
 from lowwater.types import TopicPartition
 
 __all__ = ["Listener", "Member", "State"]
@@ -227,6 +227,6 @@ class Member:
 
 
 def _unexpected(error: Exception) -> ClientError:
-    failure = ClientError(f"the member failed: {error!r}")
+    failure = ClientError(str(error) if isinstance(error, LowwaterError) else f"the member failed: {error!r}")
     failure.__cause__ = error
     return failure

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
+from lowwater.errors import LowwaterError
 from lowwater.positions.position import (
     Ago,
     AtOffset,
@@ -31,7 +32,7 @@ Asked: TypeAlias = dict[TopicPartition, int]
 """Partition -> timestamp or end: one ListOffsets request for every broker that leads some of them."""
 
 
-class UnresolvedError(LookupError):
+class UnresolvedError(LowwaterError, LookupError):
     """Some partitions have no start: nothing of what was wished has an answer there."""
 
     def __init__(self, wishes: Mapping[TopicPartition, StartPosition]) -> None:
