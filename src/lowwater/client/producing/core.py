@@ -66,6 +66,7 @@ class Producing:
     async def accept(self, topic: str | None, batch: Any, report: Report) -> None:
         """Take these rows, as soon as there is room for them. BadRowsError when they cannot be records."""
         tables = await self._tables()
+        tables.require_columns(batch)
         known = None if topic is None else self.cluster.known(topic)
         for piece in tables.pieces(batch, 1 if known is None else len(known.partitions)):
             while self.used_bytes >= self.rules.buffer_bytes and not self._is_closed:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Iterable, Iterator
 from typing import Any
 
@@ -25,7 +26,12 @@ __all__ = [
     "outgoing",
     "pieces",
     "record_batch",
+    "require_columns",
 ]
+
+WRITTEN = ("key", "value", "headers", "partition", "timestamp", "topic")
+# What a reader gives besides: its batches may be sent as they are.
+NOT_WRITTEN = ("offset", "timestamp_type")
 
 # Of one piece: enough for full batches, and the first leave while later ones are still prepared. Larger pieces of
 # memory are given back to the system each time, and cost more than they save.
@@ -60,6 +66,20 @@ def _batches_in(table: Any) -> Any:
     if len(batches) > 1 and table.num_rows < ROWS_FEW * len(batches):
         return table.combine_chunks().to_batches()
     return batches
+
+
+def require_columns(batch: Any) -> None:
+    """BadRowsError for columns that would be lost without a word, or when there is nothing to write."""
+    names = batch.schema.names
+    for name in names:
+        if name not in WRITTEN + NOT_WRITTEN:
+            close = difflib.get_close_matches(name, WRITTEN, n=1)
+            hint = f"; did you mean {close[0]}?" if close else f"; there are {', '.join(WRITTEN)}"
+            raise BadRowsError(f"a column {name!r} cannot be written{hint}")
+        if names.count(name) > 1:
+            raise BadRowsError(f"there are {names.count(name)} columns {name!r}")
+    if "key" not in names and "value" not in names:
+        raise BadRowsError("there is neither a column key nor a column value")
 
 
 def pieces(batch: Any, partitions: int) -> Iterator[Any]:

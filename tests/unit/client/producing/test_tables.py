@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from lowwater.client.arrow import SCHEMA
 from lowwater.client.errors import BadRowsError
 from lowwater.client.producing.tables import (
     BYTES_MAX,
@@ -18,6 +19,7 @@ from lowwater.client.producing.tables import (
     offsets,
     outgoing,
     pieces,
+    require_columns,
 )
 
 TABLE = pa.table({"value": [b"%d" % number for number in range(10)]})
@@ -83,6 +85,26 @@ def test_columns_that_cannot_be_records_say_which_kind_they_are() -> None:
         outgoing(pa.RecordBatch.from_pydict({"value": [[1, 2]]}), 0)
     with pytest.raises(BadRowsError, match="yesterday"):
         outgoing(pa.RecordBatch.from_pydict({"value": [b"x"], "timestamp": ["yesterday"]}), 0)
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (["key", "vaule"], "did you mean value"),
+        (["a"], "'a' cannot be written"),
+        (["partition", "timestamp"], "neither"),
+        (["value", "value"], "2 columns"),
+    ],
+)
+def test_columns_that_would_be_lost_are_refused(names: list[str], words: str) -> None:
+    batch = pa.RecordBatch.from_arrays([pa.array([b"x"])] * len(names), names=names)
+    with pytest.raises(BadRowsError, match=words):
+        require_columns(batch)
+
+
+def test_batches_of_a_reader_may_be_sent() -> None:
+    require_columns(pa.RecordBatch.from_pylist([], schema=SCHEMA))
+    require_columns(pa.RecordBatch.from_pydict({"key": [b"k"]}))
 
 
 def test_offsets_stand_where_their_rows_do() -> None:
