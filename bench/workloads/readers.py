@@ -56,8 +56,7 @@ def run(plan: Run) -> None:
                 scenario = Scenario(layout, ordered)
                 done[scenario] = _measure(plan, broker, topic, scenario)
                 plan.report.keep(str(scenario), done[scenario])
-    for ordered in (True, False):
-        _present(plan, {one: measured for one, measured in done.items() if one.ordered is ordered})
+                _present(plan, scenario, done[scenario])
     _compare_shapes(plan, done)
 
 
@@ -104,23 +103,17 @@ def _read(
 # -- tables and targets
 
 
-def _present(plan: Run, done: dict[Scenario, Measured]) -> None:
-    rows: list[Row] = []
-    for scenario, measured in done.items():
-        rows += [None] if rows else []
-        rows.append((str(scenario), *[""] * (len(HEADER) - 1)))
-        rows += [_row(name, measured) for name in measured.samples]
-    plan.report.table("readers", HEADER, rows)
-    for scenario, measured in done.items():
-        tuned = [name for name in scenario.peers if not name.endswith(DEFAULTS)]
-        what = f"{scenario}: lowwater / the best of {', '.join(tuned)}"
-        plan.report.target(what, _ratio_to_best(measured, tuned), SPEED_TARGET)
+def _present(plan: Run, scenario: Scenario, measured: Measured) -> None:
+    plan.report.table(str(scenario), HEADER, [_row(name, measured) for name in measured.samples])
+    tuned = [name for name in scenario.peers if not name.endswith(DEFAULTS)]
+    what = f"{scenario}: lowwater / the best of {', '.join(tuned)}"
+    plan.report.target(what, _ratio_to_best(measured, tuned), SPEED_TARGET)
 
 
 def _row(name: str, measured: Measured) -> Row:
     ours = name == LOWWATER
     return (
-        f"  {name}",
+        name,
         number(measured.median(name, "rows_per_s") / 1000),
         number(measured.median(name, "cpu_ns_per_row")),
         number(measured.median(name, "peak_mb")),
