@@ -98,11 +98,11 @@ def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any, schem
     numbers = topic_places, partitions, offsets, timestamps, types
     unstamped, header_count = gathering.gather_numbers(rows, topic_of, partition_of, *numbers)
     columns = {
-        "topic": pa.DictionaryArray.from_arrays(pa.array(topic_places), topics),
-        "partition": pa.array(partitions),
-        "offset": pa.array(offsets),
+        "topic": pa.DictionaryArray.from_arrays(_numbers(topic_places, pa.int32()), topics),
+        "partition": _numbers(partitions, pa.int32()),
+        "offset": _numbers(offsets, pa.int64()),
         "timestamp": _times(timestamps, unstamped),
-        "timestamp_type": pa.array(types),
+        "timestamp_type": _numbers(types, pa.int8()),
     }
     names = schema.names
     if "key" in names or "value" in names:
@@ -110,6 +110,18 @@ def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any, schem
     if "headers" in names:
         columns["headers"] = _headers(rows) if header_count else _no_headers(count)
     return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=schema)
+
+
+def _numbers(values: Any, kind: Any) -> Any:
+    """Not by pa.array: that imports pandas, where it is installed, which takes longer than the first batch does."""
+    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+
+
+def texts(values: Sequence[str]) -> Any:
+    """A column of these texts."""
+    raw = [one.encode() for one in values]
+    ends = np.cumsum([0, *map(len, raw)], dtype=np.int32)
+    return pa.Array.from_buffers(pa.utf8(), len(raw), [None, pa.py_buffer(ends), pa.py_buffer(b"".join(raw))], 0)
 
 
 def _room(size: int) -> tuple[Any, Any]:
@@ -145,7 +157,9 @@ def _times(timestamps: Any, nulls: int) -> Any:
 
 def _no_headers(count: int) -> Any:
     kind = SCHEMA.field("headers").type
-    none = pa.array([], kind.value_type)
+    no_ends = np.zeros(1, np.int32)
+    no_values = _binary(0, 0, None, no_ends, pa.py_buffer(b""))
+    none = pa.StructArray.from_arrays([texts([]), no_values], fields=list(HEADER))
     return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(np.zeros(count + 1, np.int32))], 0, children=[none])
 
 

@@ -6,8 +6,8 @@ from bisect import bisect_right
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
 
+from lowwater.client.arrow import texts
 from lowwater.merge.mark import END_MS
 from lowwater.types import TopicPartition
 from lowwater.wire.kernels.ordering import NO_CLOCK
@@ -25,7 +25,7 @@ class Tags:
         self._topics: dict[str, int] = {}
         self._sorted: list[TopicPartition] | None = None
         self._ranks = np.empty(0, np.int64)
-        self.topics = pa.array([], pa.utf8())
+        self.topics = texts([])
         self.topic_of = np.empty(_ROOM_MIN, np.int32)
         self.partition_of = np.empty(_ROOM_MIN, np.int32)
         self.clocks = np.empty(_ROOM_MIN, np.int64)
@@ -51,7 +51,7 @@ class Tags:
                 setattr(self, name, np.resize(getattr(self, name), 2 * tag))
         if one.topic not in self._topics:
             self._topics[one.topic] = len(self._topics)
-            self.topics = pa.array(list(self._topics), pa.utf8())
+            self.topics = texts(list(self._topics))
         self.topic_of[tag] = self._topics[one.topic]
         self.partition_of[tag] = one.partition
         self._tags[one] = tag
