@@ -52,9 +52,10 @@ class Budget:
         Of only one partition an answer brings a batch that is larger than what was asked for; the others have to wait
         for their turn. Where batches are so large, answers would bring little.
         """
-        if piece_bytes <= self.partition_bytes(partitions) or 2 * piece_bytes <= self._piece_bytes_min:
+        if piece_bytes <= self.partition_bytes(partitions) or piece_bytes <= self._piece_bytes_min:
             return False
-        self._piece_bytes_min = 2 * piece_bytes
+        # With a little to spare, as batches differ; not with room for two, or twice as much would be held of each.
+        self._piece_bytes_min = piece_bytes * 9 // 8
         return True
 
     def reserve(self, size: int) -> None:
