@@ -142,3 +142,8 @@ def _translated(call: Callable[[], T]) -> T:
         return call()
     except KafkaException as error:
         raise ClientError(broker_code(error.args[0]), str(error)) from None
+    except SystemError as error:
+        # A fatal error and a delivery report in one poll: the library raises the one, and calls back for the other.
+        if not isinstance(error.__cause__, KafkaException):
+            raise
+        raise ClientError(broker_code(error.__cause__.args[0]), str(error.__cause__)) from None
