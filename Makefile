@@ -18,7 +18,7 @@ run: $(READY)          ## start a broker, produce, read back by time, print a re
 
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest -n 2 --dist loadgroup $(ARGS)
+	$(PY) -m pytest $(ARGS)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py
