@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -19,6 +20,11 @@ from peers import places  # noqa: E402
 from tests.conformance.under_test import UnderTest, running  # noqa: E402
 
 MISSING_PEER = "missing peer"
+
+# Some tests send Ctrl-C to what they start. A shell that runs the tests in the background has them ignore it, and their
+# children would inherit that.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile("lowwater", deadline=None)
