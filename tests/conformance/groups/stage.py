@@ -188,6 +188,13 @@ class Stage:
             return int(answer.group_epoch)
         return generations(self.broker.address, self.group)[-1]
 
+    def member_count(self, kind: Kind) -> int:
+        if kind.protocol == "consumer":
+            with Wire(self.broker.address) as wire:
+                [answer] = wire.ask(ConsumerGroupDescribeRequest(group_ids=[self.group])).groups
+            return len(answer.members)
+        return len(self.describe().members)
+
     def until_state(self, state: str) -> None:
         eventually(lambda: self.state() == state, state)
 
