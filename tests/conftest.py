@@ -87,8 +87,10 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """With several workers (`-n 2 --dist loadgroup`) a file stays whole, and so do the tests that wait together."""
+    if not config.getoption("loadgroup", False):
+        return
     for item in items:
         group = "together" if item.get_closest_marker("together") else item.path.stem
         item.add_marker(pytest.mark.xdist_group(group))
