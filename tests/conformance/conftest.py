@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -14,10 +13,9 @@ from tests.conformance.groups.together import pytest_pyfunc_call
 from tests.conformance.raw import Wire
 from tests.conformance.transactions.fixtures import scene, transaction_broker
 from tests.conformance.under_test import UnderTest
+from tests.fresh import fresh
 
 __all__ = ["create_topic", "group_broker", "pytest_pyfunc_call", "scene", "shared_hosts", "stage", "transaction_broker"]
-
-_numbers = itertools.count(1)
 
 NewTopic = Callable[..., str]
 
@@ -53,7 +51,7 @@ def new_topic(broker: UnderTest) -> NewTopic:
     """`new_topic(partitions=3, **{"retention.ms": "1"})` creates a topic of a fresh name, ready for use."""
 
     def create(label: str = "topic", *, partitions: int = 1, **config: str) -> str:
-        name = f"{label}-{next(_numbers)}"
+        name = fresh(label)
         create_topic(broker.address, name, partitions=partitions, **config)
         return name
 
@@ -63,4 +61,4 @@ def new_topic(broker: UnderTest) -> NewTopic:
 @pytest.fixture
 def fresh_name() -> str:
     """A topic name that nobody has used."""
-    return f"fresh-{next(_numbers)}"
+    return fresh("fresh")

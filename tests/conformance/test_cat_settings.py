@@ -72,5 +72,6 @@ def test_what_a_line_says_wins_over_the_file(file: str) -> None:
 def test_a_broker_that_is_not_trusted_is_refused(address: str) -> None:
     line = ("-L", "-b", address, "-X", "security.protocol=ssl", "-m1")
     mine, theirs = cat(*line), kcat(*line)
-    assert mine[:2] == theirs[:2] == (1, b"")
+    assert mine[:2] == (1, b"")
+    assert theirs.code != 0, "kcat ends with 1, or crashes in its TLS library on the way out"
     assert "certificate" in " ".join(mine.err)

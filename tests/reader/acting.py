@@ -15,12 +15,12 @@ Each act is one thing that happens, or that has to be so:
 
 from __future__ import annotations
 
-import itertools
 import time
 from typing import Any
 
 import pytest
 from tests.conformance.under_test import UnderTest
+from tests.fresh import fresh
 from tests.reader.logs import TOPIC, named, place
 from tests.reader.writing import PATIENCE_S, Writer
 
@@ -29,7 +29,6 @@ from lowwater import Reader, TopicPartition
 from lowwater.errors import ErrorCode, LowwaterError
 
 QUIET_MS = 300
-_numbers = itertools.count(1)
 
 
 class Play:
@@ -37,7 +36,7 @@ class Play:
 
     def __init__(self, broker: UnderTest, name: str) -> None:
         self._broker = broker
-        self._suffix = f"-{name}-{next(_numbers)}"
+        self._suffix = fresh(f"-{name}")
         self._writer = Writer(broker.bootstrap)
         self._readers: dict[str, Reader] = {}
 

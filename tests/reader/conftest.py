@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
 from tests.conformance.under_test import UnderTest
+from tests.fresh import fresh
 from tests.reader.writing import Writer
 
 from lowwater import TopicPartition
-
-_numbers = itertools.count(1)
 
 
 @pytest.fixture(scope="session")
@@ -27,7 +25,7 @@ def topic_of(writer: Writer) -> Callable[..., str]:
     """`topic_of([100, 200], [150])` makes a topic of two partitions with records of these times."""
 
     def make(*logs: list[Any], **config: str) -> str:
-        name = f"topic-{next(_numbers)}"
+        name = fresh("topic")
         writer.create(name, len(logs), config)
         for number, things in enumerate(logs):
             writer.write(TopicPartition(name, number), things)
