@@ -1,0 +1,1 @@
+"""Spark: a source and a sink for topics, and pipelines over them."""
