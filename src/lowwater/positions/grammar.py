@@ -7,6 +7,7 @@ forms that there are; nothing becomes 0 by accident.
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
 from lowwater.positions.position import (
@@ -81,20 +82,19 @@ def parse_start(text: str, zone: tzinfo | None = None) -> StartPosition:
 
 def parse_starts(text: str, zone: tzinfo | None = None) -> StartPositions:
     """Wishes topic by topic and partition by partition, and perhaps one for all others."""
-    return _Reader(text, zone).wishes()
+    reader = _Reader(text, zone)
+    return reader.wishes(reader.wish)
 
 
 def parse_stop(text: str, zone: tzinfo | None = None) -> Choice:
     """Where to stop, exclusive: the same forms without `stored`, and kcat's `e@` with milliseconds."""
+    return _Reader(text, zone).stop(0, text).choices[0]
+
+
+def parse_stops(text: str, zone: tzinfo | None = None) -> StartPositions:
+    """Where to stop, topic by topic and partition by partition; each of one choice."""
     reader = _Reader(text, zone)
-    at = len(text) - len(text.lstrip())
-    part = text.strip()
-    if part.startswith("e@"):
-        return reader.milliseconds(at, part)
-    choice = reader.choice(at, part)
-    if isinstance(choice, Stored):
-        raise PositionError(text, at, part, f"{part!r} says where to start, not where to stop")
-    return choice
+    return reader.wishes(reader.stop)
 
 
 class _Reader:
@@ -107,7 +107,7 @@ class _Reader:
 
     # -- lists
 
-    def wishes(self) -> StartPositions:
+    def wishes(self, read: Callable[[int, str], StartPosition]) -> StartPositions:
         default: StartPosition | None = None
         topics: dict[str, StartPosition] = {}
         partitions: dict[TopicPartition, StartPosition] = {}
@@ -116,10 +116,10 @@ class _Reader:
             if not equals:
                 if default is not None:
                     raise self._refuse(at, item, f"{item.strip()!r} is a second wish for all other topics")
-                default = self.wish(at, item)
+                default = read(at, item)
                 continue
             topic, partition = self._target(at, target)
-            position = self.wish(at + len(target) + 1, wish)
+            position = read(at + len(target) + 1, wish)
             if topic in topics if partition is None else TopicPartition(topic, partition) in partitions:
                 raise self._refuse(at, target, f"{target.strip()!r} is named twice")
             if partition is None:
@@ -151,6 +151,16 @@ class _Reader:
             inner_at = part_at + len(part) - len(part.lstrip())
             choices.append(self.choice(inner_at, part.strip()))
         return StartPosition(tuple(choices))
+
+    def stop(self, at: int, text: str) -> StartPosition:
+        at += len(text) - len(text.lstrip())
+        part = text.strip()
+        if part.startswith("e@"):
+            return StartPosition((self.milliseconds(at, part),))
+        choice = self.choice(at, part)
+        if isinstance(choice, Stored):
+            raise self._refuse(at, part, f"{part!r} says where to start, not where to stop")
+        return StartPosition((choice,))
 
     def choice(self, at: int, part: str) -> Choice:
         if not part:
