@@ -104,6 +104,13 @@ def beats() -> Iterator[Cell]:
     )
     yield Cell("The second leaves while it waits", CONSUMER_TWO, Beat("B", -1), then=(Beat("A"), *SEEN))
     yield Cell("The first leaves while it has to give up", CONSUMER_REVOKING, Beat("A", -1), then=(Beat("B"), *SEEN))
+    yield Cell(
+        "The first comes again while it has to give up",
+        CONSUMER_REVOKING,
+        enter("A", owned=()),
+        then=(Beat("B"), Beat("A"), *SEEN),
+    )
+    yield Cell("The first comes again, having nothing", CONSUMER_SETTLED, enter("A", owned=()), then=(Beat("B"), *SEEN))
     yield Cell("The first gives up", CONSUMER_REVOKING, Beat("A", owned=(0,)), then=(Beat("B"), Beat("A"), *SEEN))
 
 
