@@ -15,7 +15,14 @@ from tests.reader.writing import PATIENCE_S, Writer
 import lowwater
 from lowwater import Lost, Reader, TopicPartition
 from lowwater.client.arrow import SCHEMA
-from lowwater.client.errors import ClosedError, ConnectError, OffsetOutOfRangeError, UnknownTopicError
+from lowwater.client.errors import (
+    ClosedError,
+    ConnectError,
+    OffsetOutOfRangeError,
+    TopicRecreatedError,
+    UnknownTopicError,
+)
+from lowwater.client.topic_ids import id_text
 
 TopicOf = Callable[..., str]
 
@@ -206,6 +213,21 @@ def test_what_is_lost_is_told_up_to_the_stop(broker: UnderTest, writer: Writer, 
     with lowwater.read(topic, stop=5, **given) as reader:
         assert times(reader.to_table()) == [5]
         assert reader.lost == [Lost(topic, 0, 1, 4)]
+
+
+def test_a_topic_that_was_made_anew_is_not_taken_for_the_one_that_is_expected(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic, other = topic_of([100]), topic_of([200])
+    [described] = writer.admin.describe_topics([topic]).checked().values()
+    [another] = writer.admin.describe_topics([other]).checked().values()
+    ids = [id_text(each.id) for each in (described, another)]
+    given: Any = {"bootstrap": broker.bootstrap, "stop": "latest"}
+    with lowwater.read(topic, topic_ids={topic: ids[0]}, **given) as reader:
+        assert times(reader.to_table()) == [100]
+    with pytest.raises(TopicRecreatedError, match=f"its id was {ids[1]}, now it is {ids[0]}") as raised:
+        lowwater.read(topic, topic_ids={topic: ids[1]}, **given)
+    assert (raised.value.topic, raised.value.expected_id, raised.value.found_id) == (topic, ids[1], ids[0])
 
 
 @pytest.mark.only_against("lowwater")

@@ -9,7 +9,7 @@ from typing import Literal, TypedDict, TypeVar
 
 from lowwater.client.config import ClientConfig
 from lowwater.client.read_partitions import BATCH_SIZE, HELD_BYTES_MAX, Options
-from lowwater.client.wanted import Start, Stop, Topic, Topics, Wanted, moment_ms, wanted
+from lowwater.client.wanted import Start, Stop, Topic, TopicId, Topics, Wanted, moment_ms, wanted
 from lowwater.errors import ConfigError
 
 T = TypeVar("T")
@@ -33,6 +33,7 @@ class SharedOptions(TypedDict, total=False):
     on_commit_failure: Literal["retry", "raise", "continue"]
     on_lost: Literal["error", "earliest", "latest"] | None
     zone: str | tzinfo | None
+    topic_ids: Mapping[str, TopicId] | None
 
 
 class ReadOptions(SharedOptions, total=False):
@@ -76,10 +77,11 @@ def ask(
     on_commit_failure: Literal["retry", "raise", "continue"] = "retry",
     on_lost: Literal["error", "earliest", "latest"] | None = None,
     zone: str | tzinfo | None = None,
+    topic_ids: Mapping[str, TopicId] | None = None,
 ) -> Asked:
     """ConfigError or PositionError says what cannot be understood, and what could stand there."""
     settings = _settings(bootstrap, group, config)
-    asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone)
+    asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone, topic_ids=topic_ids)
     options = Options(
         order=_one_of("order", order, ORDERS),
         columns=None if columns is None else _columns(columns),

@@ -124,6 +124,15 @@ class UnknownTopicError(BrokerError):
 class TopicRecreatedError(UnknownTopicError):
     """The topic was deleted, and there is another of the same name: offsets in the old one mean nothing in it."""
 
+    expected_id = ""
+    found_id = ""
+
+    def instead_of(self, expected_id: str, found_id: str) -> Self:
+        self.expected_id, self.found_id = expected_id, found_id
+        self.what = f"the topic was deleted and made anew: its id was {expected_id}, now it is {found_id}"
+        self.retriable = False  # the old one does not come back
+        return self
+
 
 class AuthorizationError(BrokerError):
     """The login is good, but may not do this."""

@@ -73,6 +73,7 @@ class ReadPartitions:
             held_bytes=lambda: 0 if self.releasing is None else self.releasing.held_bytes,
             reset=options.on_lost,
             tell_ends=True,
+            topic_ids=wanted.topic_ids,
         )
 
     async def loaded(self) -> Releasing:

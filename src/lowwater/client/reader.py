@@ -174,6 +174,7 @@ def read(topics: Topics | None = None, **options: Unpack[ReadOptions]) -> Reader
     cutoff: from this moment on (a datetime, "-5m") records are not waited for to be in order.
     on_lost: what if records are gone before they are read: "error", or go on at "earliest" or "latest" and say so in
         `lost`. on_commit_failure: "retry" for a while and then raise, "raise" at once, or "continue" and count.
+    topic_ids: by topic, the id it must have: another one of the same name is a TopicRecreatedError.
     zone: the time zone of dates that name none. config: any other setting, by Kafka's or librdkafka's name.
     """
     return Reader(topics, **options)

@@ -16,6 +16,7 @@ from lowwater.client.errors import ClientError, UnknownTopicError
 from lowwater.client.group import Member
 from lowwater.client.group_commits import Committer
 from lowwater.client.read_partitions import Options, ReadPartitions
+from lowwater.client.topic_ids import check_ids
 from lowwater.client.wanted import Wanted
 from lowwater.client.watching import TopicWatch
 from lowwater.errors import ErrorCode
@@ -59,6 +60,7 @@ class Reading:
             self._committer = self._committing(self._coordinator)
         watch = TopicWatch(self._cluster, self._wanted.names, self._wanted.pattern)
         seen = await watch.look()
+        check_ids(self._wanted.topic_ids, seen.topics)
         there = [one for one in seen.added if self._wanted.has(one)]
         self._require(there, seen.topics)
         self.partitions.begin(there)

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
 from typing import TypeAlias
+from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lowwater.client.topic_ids import topic_id
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import parse_starts, parse_stop
 from lowwater.positions.position import (
@@ -31,6 +33,7 @@ Moment: TypeAlias = datetime | timedelta
 Start: TypeAlias = str | int | Moment | StartPosition
 Stop: TypeAlias = str | int | Moment
 Topic: TypeAlias = str | TopicPartition | tuple[str, int]
+TopicId: TypeAlias = str | bytes | UUID
 Topics: TypeAlias = Topic | Iterable[Topic] | Mapping[Topic, Start]
 
 FROM_THE_BEGINNING = StartPosition((Earliest(),))
@@ -48,6 +51,8 @@ class Wanted:
     starts: StartPositions = field(default_factory=StartPositions)
     stop: Choice | None = None
     stops: Mapping[str | TopicPartition, Choice] = field(default_factory=dict)
+    topic_ids: Mapping[str, bytes] = field(default_factory=dict)
+    """Of topics that must not be others of the same name."""
 
     def has(self, one: TopicPartition) -> bool:
         """Of those whose topic is wanted."""
@@ -74,6 +79,7 @@ def wanted(
     start: Start | Mapping[Topic, Start] | None = None,
     stop: Stop | Mapping[Topic, Stop] | None = None,
     zone: str | tzinfo | None = None,
+    topic_ids: Mapping[str, TopicId] | None = None,
 ) -> Wanted:
     """ConfigError or PositionError says what cannot be read."""
     where = _zone(zone)
@@ -90,6 +96,7 @@ def wanted(
         starts=_starts(start, where),
         stop=None if stop is None or isinstance(stop, Mapping) else _stop(stop, where),
         stops=stops,
+        topic_ids={name: topic_id(each) for name, each in (topic_ids or {}).items()},
     )
 
 

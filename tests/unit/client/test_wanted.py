@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime, timedelta
 from typing import Any
+from uuid import UUID
 
 import pytest
 
@@ -203,3 +204,21 @@ def test_a_cutoff_is_a_moment() -> None:
     assert moment_ms("-5m", now_ms=600_000) == 300_000
     assert moment_ms(datetime(1970, 1, 1, 0, 1, tzinfo=UTC), now_ms=0) == 60_000
     assert ask("orders", cutoff="-5m").cutoff_ms(600_000) == 300_000
+
+
+# -- ids of topics
+
+
+@pytest.mark.parametrize(
+    "given",
+    ["AAECAwQFBgcICQoLDA0ODw", "00010203-0405-0607-0809-0a0b0c0d0e0f", UUID(bytes=bytes(range(16))), bytes(range(16))],
+    ids=["22 characters", "hexadecimal", "UUID", "bytes"],
+)
+def test_the_id_of_a_topic_may_be_written_as_tools_write_it(given: Any) -> None:
+    assert wanted("orders", topic_ids={"orders": given}).topic_ids == {"orders": bytes(range(16))}
+
+
+@pytest.mark.parametrize("given", ["", "orders", "AAECAwQFBgcICQoLDA0O*w", b"short"])
+def test_what_is_no_id_of_a_topic_is_refused(given: Any) -> None:
+    with pytest.raises(ConfigError, match="no id of a topic"):
+        wanted("orders", topic_ids={"orders": given})

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import base64
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 
+from lowwater.client import topic_ids
 from lowwater.client.admin.offsets import Bounds, bounds, newest
 from lowwater.client.admin.outcomes import Outcomes
 from lowwater.client.admin.records import sizes
@@ -58,9 +58,7 @@ def partitions_of(topic: DescribedTopic) -> list[TopicPartition]:
 
 def id_text(topic_id: bytes) -> str | None:
     """As Kafka's tools write it; None where brokers gave none."""
-    if topic_id == ZERO_UUID:
-        return None
-    return base64.urlsafe_b64encode(topic_id).decode("ascii").rstrip("=")
+    return None if topic_id == ZERO_UUID else topic_ids.id_text(topic_id)
 
 
 def troubles(topic: DescribedTopic) -> str:

@@ -25,6 +25,7 @@ from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import FetchResponse
 from lowwater.wire.messages.fetch import PartitionData
+from lowwater.wire.schema import ZERO_UUID
 
 HELD_BYTES_MAX = 128 * 1024 * 1024
 _SESSION_ERRORS = frozenset(
@@ -53,8 +54,12 @@ class Fetcher:
         reset: str | None = None,
         isolation: str | None = None,
         tell_ends: bool | None = None,
+        topic_ids: Mapping[str, bytes] | None = None,
     ) -> None:
-        """`bytes_max` bounds what the caller holds, as `held_bytes` says, and what is here or on its way, together."""
+        """`bytes_max` bounds what the caller holds, as `held_bytes` says, and what is here or on its way, together.
+
+        Of topics in `topic_ids` nothing is read from another of the same name.
+        """
         config = cluster.network.config
         isolation = isolation or config.str("isolation.level")
         self._cluster = cluster
@@ -62,6 +67,7 @@ class Fetcher:
         self._is_committed_only = isolation == "read_committed"
         self._tells_ends = config.bool("enable.partition.eof") if tell_ends is None else tell_ends
         self._has_rack = bool(config.str("client.rack"))
+        self._topic_ids = topic_ids or {}
         self._replica_ms = config.int("metadata.max.age.ms")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
         budget = Budget(config, bytes_max, held_bytes)
@@ -88,6 +94,7 @@ class Fetcher:
         for one, offset in partitions.items():
             assert one not in self._partitions, f"{one} is there already"
             self._partitions[one] = partition = PartitionFetch(one, offset)
+            partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID)
             self._homes.find(partition)
         self._pursue()
 

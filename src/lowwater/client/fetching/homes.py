@@ -9,18 +9,17 @@ from lowwater.client.cluster import NO_LEADER, Cluster
 from lowwater.client.errors import (
     BrokerError,
     ClientError,
-    TopicRecreatedError,
     UnknownTopicError,
     broker_error,
 )
 from lowwater.client.fetching.events import Failed
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.flow import Flow
+from lowwater.client.topic_ids import is_another, recreated
 from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.types import TopicPartition
-from lowwater.wire.schema import ZERO_UUID
 
 _MARGIN_MS = 10_000
 
@@ -135,11 +134,8 @@ class Homes:
         topic = self._cluster.known(one.topic)
         if topic is None:
             self._miss(partition, error or broker_error(ErrorCode.LEADER_NOT_AVAILABLE, topic=one.topic))
-        elif ZERO_UUID not in (partition.topic_id, topic.id) and partition.topic_id != topic.id:
-            advice = "decide where to start in the new one"
-            self._give_up(
-                partition, TopicRecreatedError(ErrorCode.INCONSISTENT_TOPIC_ID, topic=one.topic, advice=advice)
-            )
+        elif is_another(partition.topic_id, topic.id):
+            self._give_up(partition, recreated(one.topic, partition.topic_id, topic.id, one.partition))
         elif one.partition not in topic.partitions:
             advice = f"the topic has {len(topic.partitions)} partitions"
             self._give_up(partition, _unknown(one, advice))

@@ -20,6 +20,7 @@ from lowwater.client.errors import (
     UnknownTopicError,
 )
 from lowwater.client.fetching.events import AtEnd, Failed, Reset
+from lowwater.client.topic_ids import id_text
 from lowwater.errors import ErrorCode
 from lowwater.types import TopicPartition
 
@@ -325,6 +326,33 @@ def test_a_topic_that_was_made_anew_is_not_read_on_as_if_it_were_the_old_one() -
     assert probe.rows[T0][-1] == 50
     known = {key[0] for session in played.sessions[1].values() for key in session.partitions}
     assert (known, asked(played, "Metadata")) == ({played.ids["t"]}, metadata), "the old one is forgotten"
+
+
+def test_of_a_topic_that_has_another_id_than_expected_nothing_is_read() -> None:
+    played = cluster(1)
+    expected = b"another".ljust(16)
+    probe = Probe(played, {T0: 0}, topic_ids={"t": expected})
+    probe.drain(1_000)
+    [error] = probe.errors
+    assert isinstance(error, TopicRecreatedError)
+    assert (error.expected_id, error.found_id) == (id_text(expected), id_text(played.ids["t"]))
+    assert not error.retriable
+    assert (probe.rows[T0], played.fetches()) == ([], [])
+
+
+def test_a_topic_of_the_expected_id_that_is_made_anew_while_it_is_read_is_told_with_both_ids() -> None:
+    played = cluster(1)
+    old = played.ids["t"]
+    probe = Probe(played, {T0: 0}, topic_ids={"t": old})
+    probe.drain()
+    played.delete("t")
+    played.create("u", 1)
+    played.create("t", 1)
+    played.append(T0, 50)
+    probe.drain(1_000)
+    assert probe.rows[T0] == [*range(10)]
+    [error] = probe.errors
+    assert f"its id was {id_text(old)}, now it is {id_text(played.ids['t'])}" in str(error)
 
 
 def test_a_topic_that_is_not_there_yet_is_waited_for() -> None:
