@@ -23,7 +23,7 @@ from lowwater.wire.messages.metadata import MetadataRequestTopic
 from lowwater.wire.messages.produce import PartitionProduceData, TopicProduceData
 from lowwater.wire.records import Record, build_batch
 
-VISIBLE_TIMEOUT_S = 10
+VISIBLE_TIMEOUT_S = 60
 NO_ID = bytes(16)
 UNKNOWN_ID = bytes(range(16))
 BY_ID_SINCE = 13

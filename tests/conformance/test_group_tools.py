@@ -18,7 +18,7 @@ from lowwater.outcome import StateRecord
 
 pytestmark = pytest.mark.peer("kafka")
 
-GROUPS = "org.apache.kafka.tools.consumer.group.ConsumerGroupCommand"
+GROUPS = ("org.apache.kafka.tools.consumer.group.ConsumerGroupCommand", "--timeout", "60000")
 CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 FORMATTERS = "org.apache.kafka.tools.consumer"
 COMMITS = {0: 5, 1: 17, 2: 3}
@@ -29,15 +29,15 @@ def test_kafka_consumer_groups_lists_describes_and_deletes(stage: Stage) -> None
     tools, topic = Tools(stage.broker), stage.topic(partitions=2)
     stage.fill(topic, 2, each=10)
     stage.commit(topic, 0, 4)
-    listed = tools.run(GROUPS, "--list", "--state")
+    listed = tools.run(*GROUPS, "--list", "--state")
     assert [stage.group, "Empty"] in [line.split() for line in listed.splitlines()]
-    described = tools.run(GROUPS, "--describe", "--group", stage.group, "--offsets")
+    described = tools.run(*GROUPS, "--describe", "--group", stage.group, "--offsets")
     [row] = [line.split() for line in described.splitlines() if line.startswith(stage.group)]
     assert row[:6] == [stage.group, topic, "0", "4", "10", "6"]
-    tools.run(GROUPS, "--delete-offsets", "--group", stage.group, "--topic", topic)
+    tools.run(*GROUPS, "--delete-offsets", "--group", stage.group, "--topic", topic)
     assert stage.committed(topic) == -1
     stage.commit(topic, 1, 1)
-    assert "was successful" in tools.run(GROUPS, "--delete", "--group", stage.group)
+    assert "was successful" in tools.run(*GROUPS, "--delete", "--group", stage.group)
     assert stage.committed(topic, 1) == -1
 
 
@@ -48,11 +48,11 @@ def test_kafka_consumer_groups_resets_offsets(stage: Stage) -> None:
     stage.commit(topic, 0, 4)
     stage.commit(topic, 1, 4)
     wish = ("--reset-offsets", "--group", stage.group, "--topic", topic)
-    assert stage.group in tools.run(GROUPS, *wish, "--shift-by", "2", "--dry-run")
+    assert stage.group in tools.run(*GROUPS, *wish, "--shift-by", "2", "--dry-run")
     assert stage.committed(topic) == 4
-    tools.run(GROUPS, *wish, "--to-latest", "--execute")
+    tools.run(*GROUPS, *wish, "--to-latest", "--execute")
     assert [stage.committed(topic, index) for index in (0, 1)] == [10, 10]
-    tools.run(GROUPS, *wish, "--shift-by", "-3", "--execute")
+    tools.run(*GROUPS, *wish, "--shift-by", "-3", "--execute")
     assert [stage.committed(topic, index) for index in (0, 1)] == [7, 7]
 
 
@@ -62,10 +62,10 @@ def test_kafka_consumer_groups_describes_members(stage: Stage) -> None:
     member = stage.raw_member([topic], session_timeout_ms=600_000)
     assert member.join().error_code == 0
     assert member.sync({member.member_id: {topic: [0, 2]}}).error_code == 0
-    described = tools.run(GROUPS, "--describe", "--group", stage.group, "--members", "--verbose")
+    described = tools.run(*GROUPS, "--describe", "--group", stage.group, "--members", "--verbose")
     assert member.member_id in described
     assert f"{topic}(0,2)" in described or f"{topic}:0,2" in described, described
-    state = tools.run(GROUPS, "--describe", "--group", stage.group, "--state")
+    state = tools.run(*GROUPS, "--describe", "--group", stage.group, "--state")
     assert "Stable" in state
     assert "range" in state
 

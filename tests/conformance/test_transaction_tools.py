@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator
 
 import pytest
+from tests.conformance.asking import look_up
 from tests.conformance.creating import create_topic
 from tests.conformance.raw import Wire
 from tests.conformance.test_console_tools import Tools, segments_of
@@ -21,6 +22,7 @@ CONSOLE = "org.apache.kafka.tools.consumer.ConsoleConsumer"
 FORMATTER = "org.apache.kafka.tools.consumer.TransactionLogMessageFormatter"
 DUMP = "org.apache.kafka.tools.DumpLogSegments"
 FEATURES = "org.apache.kafka.tools.FeatureCommand"
+LATEST = -1
 STATE_TOPIC, TOPIC = "__transaction_state", "written"
 EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, PREPARE_ABORT, COMPLETE_ABORT = 0, 1, 2, 4, 3, 5
 STATES = [EMPTY, ONGOING, PREPARE_COMMIT, COMPLETE_COMMIT, ONGOING, PREPARE_ABORT, COMPLETE_ABORT]
@@ -39,7 +41,9 @@ def used(against: str) -> Iterator[UnderTest]:
 
 
 def test_kafkas_formatter_reads_every_state_of_a_transaction(used: UnderTest) -> None:
-    where = ("--topic", STATE_TOPIC, "--from-beginning", "--timeout-ms", "5000", "--isolation-level", "read_committed")
+    with Wire(used.address) as wire:
+        stored = look_up(wire, STATE_TOPIC, LATEST).offset
+    where = ("--topic", STATE_TOPIC, "--from-beginning", "--max-messages", str(stored), "--timeout-ms", "30000")
     text, found, decoder = Tools(used).run(CONSOLE, *where, "--formatter", FORMATTER).strip(), [], json.JSONDecoder()
     while text:  # One object after the other, with nothing in between.
         one, end = decoder.raw_decode(text)
