@@ -1,0 +1,245 @@
+"""What a pipeline says as a whole: names that are there, keys that go together, options that the source accepts."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from lowwater.client.config import ClientConfig
+from lowwater.errors import ConfigError
+from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.spark.decoding.errors import DecodeError
+from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.pipeline.model import FILE_FORMATS, RECORD_COLUMNS, Model, PythonStep, Sink, Source, SqlStep
+from lowwater.spark.pipeline.problems import Report, did_you_mean
+from lowwater.spark.pipeline.source_options import client_settings, reading_options
+from lowwater.spark.pipeline.sql_names import SqlError, tables_read
+from lowwater.spark.pipeline.toml_places import Path
+from lowwater.types import topic_name_problem
+
+_WITH_PATH = (*FILE_FORMATS, "delta")
+# Of each key of a sink, the formats that it means something to.
+_BELONGS_TO = {
+    "path": _WITH_PATH,
+    "partition_by": _WITH_PATH,
+    "topic": ("topic",),
+    "key": ("topic",),
+    "encode": ("topic",),
+    "kafka": ("topic",),
+}
+_MODES = dict.fromkeys(FILE_FORMATS, ("append",)) | {"delta": ("append", "complete")}
+_OWN_SPARK_SETTINGS = {"spark.master": "master", "spark.remote": "remote", "spark.app.name": "name"}
+
+
+def check(model: Model, report: Report) -> None:
+    """Reports what is wrong. Parts that could not be read have been reported already, and are passed over."""
+    _check_top(model, report)
+    _check_names(model, report)
+    for source in model.sources:
+        _check_source(model, source, report)
+    _check_steps(model, report)
+    for sink in model.sinks:
+        _check_sink(model, sink, report)
+    _check_places(model, report)
+
+
+def _check_top(model: Model, report: Report) -> None:
+    for setting, key in _OWN_SPARK_SETTINGS.items():
+        if setting in model.spark:
+            report.key(("spark",), f"{setting} is not set here", f"the key {key} says it")
+    if model.remote is not None and not model.remote.startswith("sc://"):
+        report.value(("remote",), "this is not the address of a Spark Connect server", "it begins with sc://")
+    if not model.is_local:
+        for path, place in _local_paths(model):
+            if "://" not in place and not place.startswith("/"):
+                hint = "where Spark runs on several machines it has to be a full path, or an address such as s3a://…"
+                report.value(path, f"{place!r} is relative", hint)
+
+
+def _local_paths(model: Model) -> Iterable[tuple[Path, str]]:
+    if model.checkpoint:
+        yield ("checkpoint",), model.checkpoint
+    for sink in model.sinks:
+        if sink.path:
+            yield ("sink", sink.name, "path"), sink.path
+
+
+def _check_names(model: Model, report: Report) -> None:
+    """Spark's SQL does not tell capitals from small letters."""
+    taken = {source.name.lower(): f"the source {source.name}" for source in model.sources}
+    for place, step in enumerate(model.steps):
+        if not step.name:
+            continue
+        if (other := taken.get(step.name.lower())) is not None:
+            report.value(("step", place, "name"), f"{step.name!r} is the name of {other} already")
+        taken[step.name.lower()] = f"the step {step.name}"
+
+
+# ---- sources
+
+
+def _check_source(model: Model, source: Source, report: Report) -> None:
+    path: Path = ("source", source.name)
+    told = len(report.problems)
+    _check_what_is_read(source, path, report)
+    _check_start(source, path, report)
+    _check_decoding(model, source, path, report)
+    _check_columns(source, path, report)
+    _check_client(model, source, path, report)
+    if len(report.problems) == told:
+        _check_options(model, source, path, report)
+
+
+def _check_what_is_read(source: Source, path: Path, report: Report) -> None:
+    given = [key for key in ("topics", "pattern", "partitions") if getattr(source, key)]
+    if len(given) != 1:
+        what = f"{' and '.join(given)} exclude each other" if given else "topics is missing"
+        report.key(path, what, "one of topics, pattern and partitions says what is read")
+    for key, topics in (("topics", source.topics), ("partitions", source.partitions)):
+        for topic in topics:
+            if (problem := topic_name_problem(topic)) is not None:
+                report.value((*path, key), problem)
+
+
+def _check_start(source: Source, path: Path, report: Report) -> None:
+    try:
+        parse_starts(source.start)
+    except PositionError as error:
+        hint = (
+            did_you_mean(error.part, ("earliest", "latest", "stored", "today"))
+            or "docs/start-positions.md has the forms"
+        )
+        report.inside((*path, "start"), 1, error.at, error.why, hint)
+
+
+def _check_decoding(model: Model, source: Source, path: Path, report: Report) -> None:
+    if source.decode is None:
+        if source.keeps_errors:
+            report.key((*path, "on_bad_row"), "nothing is decoded here", "it goes with decode")
+        return
+    try:
+        DecodeSpec.parse({name.lower(): text for name, text in reading_options(model, source).items()})
+    except DecodeError as error:
+        report.value((*path, "decode"), str(error))
+    topic = source.bad_rows.topic
+    if topic and (problem := topic_name_problem(topic)) is not None:
+        report.value((*path, "on_bad_row", "dead_letter"), problem)
+    elif topic and topic in (*source.topics, *source.partitions):
+        report.value((*path, "on_bad_row", "dead_letter"), "dead letters cannot go to the topic that they come from")
+
+
+def _check_columns(source: Source, path: Path, report: Report) -> None:
+    for place, column in enumerate(source.columns):
+        if column not in RECORD_COLUMNS:
+            hint = did_you_mean(column, RECORD_COLUMNS) or f"there are {', '.join(RECORD_COLUMNS)}"
+            report.value((*path, "columns", place), f"{column!r} is not a column of a source", hint)
+    if source.columns and source.decode is not None and "value" not in source.columns:
+        report.value((*path, "columns"), "value is decoded, so it has to be among the columns")
+    if source.watermark is None or source.decode is not None:
+        return
+    columns = source.columns or RECORD_COLUMNS
+    if source.watermark.column not in columns:
+        hint = did_you_mean(source.watermark.column, columns) or f"there are {', '.join(columns)}"
+        report.value((*path, "watermark", "column"), f"there is no column {source.watermark.column!r}", hint)
+
+
+def _check_client(model: Model, source: Source, path: Path, report: Report) -> None:
+    settings = client_settings(model, source)
+    if "bootstrap.servers" not in settings:
+        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+        return
+    try:
+        _ = ClientConfig({"bootstrap.servers": settings["bootstrap.servers"]}).bootstrap
+    except ConfigError as error:
+        where: Path = (*path, "kafka") if "bootstrap.servers" in source.kafka else ("kafka",)
+        report.value((*where, "bootstrap", "servers"), str(error))
+
+
+def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
+    from lowwater.spark.options import OptionError, SourceOptions
+
+    try:
+        SourceOptions.parse(reading_options(model, source), streaming=True)
+    except (OptionError, ConfigError) as error:
+        report.key((*path, "options") if source.options else path, str(error))
+
+
+# ---- steps
+
+
+def _check_steps(model: Model, report: Report) -> None:
+    known = {source.name.lower() for source in model.sources}
+    for place, step in enumerate(model.steps):
+        if isinstance(step, SqlStep):
+            _check_sql(model, step, ("step", place, "sql"), known, report)
+        else:
+            _check_inputs(model, step, ("step", place, "from"), known, report)
+        known.add(step.name.lower())
+
+
+def _check_sql(model: Model, step: SqlStep, path: Path, known: set[str], report: Report) -> None:
+    if not step.sql:
+        return
+    try:
+        tables = tables_read(step.sql)
+    except SqlError as error:
+        report.inside(path, error.line, error.column, str(error))
+        return
+    for table in tables:
+        name = table.parts[0]
+        if len(table.parts) == 1 and name.lower() not in known:
+            report.inside(path, table.line, table.column, *_unknown(model, name, known, is_sql=True))
+
+
+def _check_inputs(model: Model, step: PythonStep, path: Path, known: set[str], report: Report) -> None:
+    for name in step.inputs:
+        if name.lower() not in known:
+            report.value(path, *_unknown(model, name, known))
+
+
+def _unknown(model: Model, name: str, known: set[str], *, is_sql: bool = False) -> tuple[str, str]:
+    if name.lower() in (each.lower() for each in model.names):
+        return f"{name!r} is not there yet", "a step sees the sources and the steps above it: move it up"
+    there = [each for each in model.names if each.lower() in known]
+    of_catalog = f"; a table of the catalog is written with its database: default.{name}" if is_sql else ""
+    what = f"there is no source or step {name!r}"
+    return what, did_you_mean(name, there) or f"there are {', '.join(there)}{of_catalog}"
+
+
+# ---- sinks
+
+
+def _check_sink(model: Model, sink: Sink, report: Report) -> None:
+    path: Path = ("sink", sink.name)
+    names = {name.lower() for name in model.names}
+    if sink.source and sink.source.lower() not in names:
+        report.value((*path, "from"), *_unknown(model, sink.source, names))
+    if not sink.format:
+        return
+    for key, formats in _BELONGS_TO.items():
+        if getattr(sink, key) and sink.format not in formats:
+            report.key((*path, key), f"this means nothing to {sink.format}", f"it goes with {', '.join(formats)}")
+    if sink.format in _WITH_PATH and sink.path is None:
+        report.key(path, "path is missing", f"it says where {sink.format} is written to")
+    if sink.mode not in (modes := _MODES.get(sink.format, ("append", "update", "complete"))):
+        report.value(
+            (*path, "mode"), f"{sink.format} cannot be written in the mode {sink.mode}", f"use {' or '.join(modes)}"
+        )
+    if sink.topic is not None and (problem := topic_name_problem(sink.topic)) is not None:
+        report.value((*path, "topic"), problem)
+    for name in sink.options:
+        if name.lower() == "checkpointlocation":
+            report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
+    if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
+        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+
+
+def _check_places(model: Model, report: Report) -> None:
+    """Two writers of one folder would each take the other's files for their own."""
+    taken = {model.location(model.checkpoint).rstrip("/"): "the checkpoint"} if model.checkpoint else {}
+    for sink in model.sinks:
+        if not sink.path:
+            continue
+        place = model.location(sink.path).rstrip("/")
+        if (other := taken.get(place)) is not None:
+            report.value(("sink", sink.name, "path"), f"{sink.path!r} is where {other} is already")
+        taken[place] = f"the sink {sink.name}"
