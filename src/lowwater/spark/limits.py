@@ -93,10 +93,10 @@ def batch_end(
     begins = {one: _begin(one, start, snapshot) for one in heads}
     if limit is None:
         return BatchEnd(heads, introduced)
-    sizes = {one: head - begins[one] for one, head in heads.items() if head > begins[one]}
-    if target is None and _is_too_early(sum(sizes.values()), limits, now_ms, last_ms):
+    total = sum(max(head - begins[one], 0) for one, head in heads.items())
+    if target is None and _is_too_early(total, limits, now_ms, last_ms):
         return WAIT
-    return BatchEnd({one: _share(begins[one], head, sizes, one, limit) for one, head in heads.items()}, introduced)
+    return BatchEnd({one: _limited(begins[one], head, limit, total) for one, head in heads.items()}, introduced)
 
 
 def _heads(start: Offset, snapshot: Snapshot, target: Ends | None) -> dict[TopicPartition, int]:
@@ -121,15 +121,14 @@ def _is_too_early(count: int, limits: Limits, now_ms: int, last_ms: int | None) 
     return last_ms is not None and now_ms - last_ms < limits.delay_max_ms
 
 
-def _share(begin: int, head: int, sizes: Mapping[TopicPartition, int], one: TopicPartition, limit: int) -> int:
+def _limited(begin: int, head: int, limit: int, total: int) -> int:
     """Each partition gets its share of the limit by what it has left, and at least one record: so it never stands.
 
     In floating point and rounded as the Kafka connector does it, so that both end at the same offsets.
     """
-    size = sizes.get(one, 0)
-    if size == 0:
+    if head <= begin:
         return head
-    share = limit * (float(size) / float(sum(sizes.values())))
+    share = limit * (float(head - begin) / float(total))
     count = math.ceil(share) if share < 1 else math.floor(share)
     return min(begin + count, head)
 
