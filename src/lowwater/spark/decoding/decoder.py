@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lowwater.spark.decoding.errors import DecodeError, UndecodableRowError
-from lowwater.spark.decoding.spec import JSON, DecodeSpec
+from lowwater.spark.decoding.spec import AVRO, JSON, DecodeSpec
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +88,10 @@ def _form(spec: DecodeSpec) -> Format:
         from lowwater.spark.decoding.json_values import JsonValues
 
         return JsonValues(spec)
+    if spec.format == AVRO:
+        from lowwater.spark.decoding.avro_values import AvroValues
+
+        return AvroValues(spec)
     raise DecodeError(f"decode: {spec.format} is not there yet")
 
 

@@ -38,7 +38,7 @@ class JsonValues:
         self, texts: list[bytes], rows: list[int], tables: list[tuple[list[int], pa.Table]], bad: list[tuple[int, str]]
     ) -> None:
         if not rows:
-            return
+            return None
         data = b"\n".join(texts[row] for row in rows)
         reading = pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
         try:

@@ -1,0 +1,60 @@
+"""Where the bytes of a column's values are, and the two walks of a kernel over them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from lowwater.spark.decoding.decoder import Decoded
+from lowwater.spark.decoding.layout import Layout, Longs, Slots
+
+Table = npt.NDArray[np.int64]
+NULL_SIZE = -1
+# What a format gives: columns, slots, validity, whether they are filled -> its kernel over all rows.
+Walk = Callable[[Table, Longs, npt.NDArray[np.uint8], bool], None]
+
+
+@dataclass(slots=True)
+class Rows:
+    """Addresses and sizes of values, -1 for null; what is wrong with each row: fault, step, place. Holds the bytes."""
+
+    places: Longs
+    sizes: Longs
+    faults: Table
+    held: pa.Array
+
+    @classmethod
+    def of(cls, values: pa.Array) -> Rows:
+        _, ends_buffer, data = values.buffers()
+        count, first = len(values), values.offset
+        ends = (
+            np.frombuffer(ends_buffer, np.int32, count + 1, first * 4).astype(np.int64)
+            if count
+            else np.zeros(1, np.int64)
+        )
+        sizes = np.diff(ends)
+        if values.null_count:
+            sizes[values.is_null().to_numpy(zero_copy_only=False)] = NULL_SIZE
+        places = ends[:-1] + (data.address if data is not None else 0)
+        return cls(places, sizes, np.zeros((count, 3), np.int64), values)
+
+    def skip(self, count: Longs | int) -> None:
+        """Leave out that many bytes at the beginning of every value that is there."""
+        is_there = self.sizes != NULL_SIZE
+        self.places += np.where(is_there, count, 0)
+        self.sizes -= np.where(is_there, count, 0)
+
+
+def decode_rows(layout: Layout, rows: Rows, walk: Walk, explain: Callable[[int, int, int], str]) -> Decoded:
+    """Judge and count, make room, fill. `explain` puts (fault, step, place) in words."""
+    table = layout.table()
+    walk(table, np.zeros(1, np.int64), np.zeros(1, np.uint8), False)
+    slots = Slots(layout, table)
+    walk(slots.table, slots.values, slots.valid, True)
+    bad = np.flatnonzero(rows.faults[:, 0]).astype(np.int32)
+    reasons = tuple(explain(*(int(number) for number in rows.faults[row])) for row in bad)
+    return Decoded(slots.array(), bad, reasons)
