@@ -19,7 +19,7 @@ from typing import Any
 import pyarrow as pa
 
 import lowwater
-from examples.orders import TOPIC, broker_with_orders, totals
+from examples.day_of_orders import TOPIC, broker_with_orders, totals
 from lowwater import TopicPartition
 
 Offsets = Mapping[TopicPartition, int]

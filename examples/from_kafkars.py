@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from examples.orders import broker_with_orders
+from examples.day_of_orders import broker_with_orders
 from lowwater import ConsumerManager, SourceTopic  # was: from kafkars import ConsumerManager, SourceTopic
 
 

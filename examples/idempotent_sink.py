@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 import lowwater
-from examples.orders import TOPIC, broker_with_orders
+from examples.day_of_orders import TOPIC, broker_with_orders
 
 GROUP = "warehouse"
 TABLE = """

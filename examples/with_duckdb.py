@@ -8,7 +8,7 @@ from __future__ import annotations
 import duckdb
 
 import lowwater
-from examples.orders import broker_with_orders, totals
+from examples.day_of_orders import broker_with_orders, totals
 
 SPENT = """
     SELECT decode(key) AS customer, sum(CAST(decode(value) ->> 'amount' AS INTEGER)) AS spent

@@ -7,7 +7,7 @@ import json
 import pandas as pd
 
 import lowwater
-from examples.orders import broker_with_orders
+from examples.day_of_orders import broker_with_orders
 
 
 def orders_by_hour(bootstrap: str) -> pd.DataFrame:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import polars as pl
 
 import lowwater
-from examples.orders import broker_with_orders, totals
+from examples.day_of_orders import broker_with_orders, totals
 
 ORDER = pl.Struct({"order": pl.Int64, "amount": pl.Int64})
 
