@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from enum import Enum
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
+from lowwater.errors import LowwaterError
 from lowwater.spark.offsets import OFFSET_MAX, Offset, Range
 from lowwater.spark.snapshot import Snapshot
 from lowwater.types import TopicPartition
@@ -35,7 +36,7 @@ class Limits(Protocol):
     def delay_max_ms(self) -> int: ...
 
 
-class RangeError(ValueError):
+class RangeError(LowwaterError, ValueError):
     """A batch read that would end before it starts."""
 
 

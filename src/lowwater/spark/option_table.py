@@ -231,8 +231,8 @@ KAFKA_OPTIONS = (
            "Taken, but nothing is committed to it, as in the connector: say `group` to start from a group and commit "
            "to it."),
     Option("fetchOffset.numRetries", COUNT, "3", SOURCE,
-           "How often offsets are asked for again after a failure, at least; they are within "
-           "`kafka.default.api.timeout.ms`."),
+           "So often at least offsets are asked for again after a failure that may pass, and until "
+           "`kafka.default.api.timeout.ms` is over."),
     Option("fetchOffset.retryIntervalMs", COUNT, "1000", SOURCE, "The wait before they are asked for again."),
     Option("kafkaConsumer.pollTimeoutMs", POSITIVE, "120000", SOURCE,
            "How long a task waits for a broker that sends nothing before it fails."),

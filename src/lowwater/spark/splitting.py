@@ -18,6 +18,8 @@ class Splits(Protocol):
     @property
     def tasks_min(self) -> int | None: ...
     @property
+    def tasks_max(self) -> int | None: ...
+    @property
     def task_records_max(self) -> int | None: ...
 
 
@@ -53,6 +55,7 @@ def tasks(
 
     As the Kafka connector splits them. Only then, where there are more pieces than cores and nobody asked for so many,
     one task reads several: tasks that wait for a core cost time and win nothing. `cores` None: nobody knows how many.
+    `tasks_max` of the options goes before it.
     """
     pieces = [
         TaskRange(one.topic, one.partition, *found, ids.get(one.topic, ""))
@@ -63,9 +66,10 @@ def tasks(
         pieces = [part for one in pieces for part in _divided(one, math.ceil(one.size / splits.task_records_max))]
     if splits.tasks_min is not None and splits.tasks_min > len(pieces):
         pieces = list(_at_least(pieces, splits.tasks_min))
-    if cores is None or len(pieces) <= max(cores, splits.tasks_min or 0):
+    room = max(splits.tasks_max or cores or len(pieces), splits.tasks_min or 0)
+    if len(pieces) <= room:
         return [Task((one,)) for one in pieces]
-    return _packed(pieces, max(cores, splits.tasks_min or 0), splits.task_records_max)
+    return _packed(pieces, room, splits.task_records_max)
 
 
 def _at_least(pieces: list[TaskRange], count: int) -> Iterator[TaskRange]:
