@@ -20,7 +20,9 @@ from examples import exactly_once, idempotent_sink
 from examples.day_of_orders import broker_with_orders, totals
 
 ROOT = Path(__file__).resolve().parents[2]
-EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in ("__init__", "day_of_orders"))
+EXAMPLES = sorted(
+    path.stem for path in (ROOT / "examples").glob("*.py") if path.stem not in ("__init__", "day_of_orders")
+)
 PATIENCE_S = 100
 ORDERS = 600
 BATCH = 100
