@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -20,6 +21,7 @@ from peers import places  # noqa: E402
 from tests.conformance.under_test import UnderTest, running  # noqa: E402
 
 MISSING_PEER = "missing peer"
+SPARK_TESTS = ROOT / "tests" / "spark"
 
 # Some tests send Ctrl-C to what they start. A shell that runs the tests in the background has them ignore it, and their
 # children would inherit that.
@@ -38,6 +40,12 @@ def _missing_package(name: str) -> Callable[[], str | None]:
     return missing
 
 
+def _missing_java() -> str | None:
+    home = os.environ.get("JAVA_HOME")
+    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
+    return None if java else "there is no Java, which Spark needs: 17 or newer"
+
+
 PEERS: dict[str, Callable[[], str | None]] = {
     "kafka": places.missing_kafka,
     "streams": places.missing_streams,
@@ -47,6 +55,7 @@ PEERS: dict[str, Callable[[], str | None]] = {
     "kafka_python": _missing_package("kafka"),
     "aiokafka": _missing_package("aiokafka"),
     "kio": _missing_package("kio"),
+    "java": _missing_java,
     "lowwater": _missing_package("lowwater"),
 }
 
@@ -92,8 +101,13 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     if not config.getoption("loadgroup", False):
         return
     for item in items:
-        group = "together" if item.get_closest_marker("together") else item.path.stem
-        item.add_marker(pytest.mark.xdist_group(group))
+        item.add_marker(pytest.mark.xdist_group(_group(item)))
+
+
+def _group(item: pytest.Item) -> str:
+    if item.path.is_relative_to(SPARK_TESTS):
+        return "spark"  # one session for all of them
+    return "together" if item.get_closest_marker("together") else item.path.stem
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

@@ -1,4 +1,4 @@
-"""Which columns a reader is asked for: those of Spark's Kafka connector, and what a decoder makes of one of them.
+"""Which columns a reader is asked for, of those that there are.
 
 Nothing of Spark is imported: a schema is anything whose fields have a name, a type and say whether they may be null.
 """
@@ -7,22 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable, Mapping
-from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from lowwater.errors import ConfigError
 
-TYPES: Mapping[str, str] = MappingProxyType({
-    "key": "binary",
-    "value": "binary",
-    "topic": "string",
-    "partition": "int",
-    "offset": "bigint",
-    "timestamp": "timestamp",
-    "timestampType": "int",
-    "headers": "array<struct<key: string, value: binary>>",
-})  # fmt: skip
-"""By column, its type as Spark's SQL writes it."""
 NEVER_NULL = frozenset({"topic", "partition", "offset", "timestamp", "timestampType"})
 
 
@@ -31,11 +19,6 @@ class Chosen(NamedTuple):
 
     name: str
     is_nullable: bool = True
-
-
-def ddl(names: Iterable[str]) -> str:
-    """A schema of these columns, in Spark's SQL."""
-    return ", ".join(f"{name} {TYPES[name]}" for name in names)
 
 
 def choose(wanted: Iterable[Any], offered: Iterable[Any]) -> tuple[Chosen, ...]:

@@ -55,6 +55,11 @@ class Heads:
         self._latest: Snapshot | None = None
         self._looking: Flow[Snapshot] | None = None
 
+    @property
+    def known(self) -> Snapshot | None:
+        """The last one, however old; None before the first."""
+        return self._latest
+
     def partitions(self) -> list[TopicPartition]:
         """Those that there are now. UnknownTopicError for a topic that was named and is not there."""
         return self._client.run(self._looks.partitions())

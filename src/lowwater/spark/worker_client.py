@@ -82,13 +82,18 @@ def forget(client: WorkerClient) -> None:
 
 
 def read_task(
-    settings: Mapping[str, str], task: Task, shape: Shape, *, on_lost: Callable[[Lost], None]
+    settings: Mapping[str, str],
+    task: Task,
+    shape: Shape,
+    *,
+    on_lost: Callable[[Lost], None],
+    patience_ms: float | None = None,
 ) -> Iterator[Any]:
-    """Every row of the task's ranges, in batches of the shape."""
+    """Every row of the task's ranges, in batches of the shape. RequestTimeoutError when none comes for so long."""
     client = client_for(settings)
     reading = RangeReading(client.cluster, _ranges(task), on_lost=on_lost, columns=shape.reads)
     try:
-        while (batch := client.run(reading.next())) is not None:
+        while (batch := client.run(reading.next(), patience_ms)) is not None:
             yield shape.fit(batch)
     except Exception:
         forget(client)

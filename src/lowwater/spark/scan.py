@@ -1,0 +1,43 @@
+"""What a query reads, as it travels from the driver to the workers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from lowwater.client.releasing import Lost
+from lowwater.spark import data_loss
+from lowwater.spark.columns import Chosen
+from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.options import SourceOptions
+from lowwater.spark.splitting import Task
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """`decode` has its schema inside already, so that all workers decode alike."""
+
+    options: SourceOptions
+    chosen: tuple[Chosen, ...]
+    decode: DecodeSpec | None = None
+
+    def read(self, task: Task | None) -> Iterator[Any]:
+        """The rows of a task as Arrow batches. Spark plans one task, of nothing, where there is nothing to read."""
+        # Only workers need Arrow and the kernels; drivers plan without them.
+        from lowwater.spark.shaping import shape_of
+        from lowwater.spark.worker_client import read_task
+
+        if task is None:
+            return iter(())
+        shape = shape_of(self.chosen, self.decode)
+        return read_task(
+            self.options.client.settings,
+            task,
+            shape,
+            on_lost=self._loss_rule(),
+            patience_ms=self.options.poll_timeout_ms,
+        )
+
+    def _loss_rule(self) -> Callable[[Lost], None]:
+        return data_loss.fail if self.options.fail_on_loss else data_loss.skip

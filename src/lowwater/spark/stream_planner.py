@@ -1,0 +1,129 @@
+"""What each micro-batch of a stream reads. Decides nothing by itself: it asks, and keeps what has to be remembered.
+
+One lives in the process that Spark starts for a stream's driver side, as long as the query runs. After a crash `tasks`
+may be the first that is called: it needs the two offsets and nothing else.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from lowwater.spark import data_loss
+from lowwater.spark.driver_client import DriverClient
+from lowwater.spark.heads import PATIENCE_MS, Heads
+from lowwater.spark.limits import WAIT, Gap, batch_end, gaps
+from lowwater.spark.offsets import Offset, advance, ranges
+from lowwater.spark.options import SourceOptions
+from lowwater.spark.snapshot import Snapshot
+from lowwater.spark.splitting import Task, tasks
+from lowwater.system import SystemIds
+
+LOG = logging.getLogger("lowwater.spark")
+_LINEAGE_BYTES = 4
+
+
+class StreamPlanner:
+    """For the one thread of Spark's that calls it. Offsets come and go as Spark keeps them: as JSON objects."""
+
+    def __init__(self, options: SourceOptions, *, finished: Callable[[Offset], None] | None = None) -> None:
+        """`finished` is told the end of every batch that Spark is done with, when it plans the next one."""
+        self._options = options
+        self._finished = finished
+        self._initial: Offset | None = None
+        self._target: Snapshot | None = None
+        self._last_ms: int | None = None
+        self._lineage = SystemIds().uuid()[:_LINEAGE_BYTES].hex()
+        self._told: set[Gap] = set()
+        for warning in options.warnings:
+            LOG.warning("%s", warning)
+
+    @cached_property
+    def client(self) -> DriverClient:
+        return DriverClient(self._options.client.settings)
+
+    @cached_property
+    def _heads(self) -> Heads:
+        return Heads(self.client, self._options.topics, self._options.isolation)
+
+    def close(self) -> None:
+        if "client" in self.__dict__:
+            self.client.close()
+
+    # -- where a query begins
+
+    def initial_offset(self) -> dict[str, Any]:
+        """The same whenever it is asked."""
+        if self._initial is None:
+            self._initial = self._begin()
+        return self._initial.to_json()
+
+    def _begin(self) -> Offset:
+        options = self._options
+        starts = self._heads.resolve(options.start.wishes(self._heads.partitions()), options.group)
+        snapshot = self._heads.look()
+        options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
+        if self._target is not None:
+            self._target = snapshot  # no start lies behind that
+        return Offset.initial(starts, snapshot.ids, self._lineage)
+
+    # -- where a batch ends
+
+    def stop_at_what_is_there(self) -> None:
+        """For a query that ends when it has read what is there now."""
+        self._target = self._heads.look()
+
+    def latest_offset(self, given: dict[str, Any], limit: int | None) -> dict[str, Any]:
+        """The end of the batch that begins at `given`, with about `limit` records; `given` when there is none yet."""
+        start = Offset.parse(given)
+        if self._finished is not None and not start.is_initial:
+            self._finished(start)
+        if self._target is not None:
+            end = self._end(start, self._target, limit)
+        else:
+            end = self._end(start, self._heads.snapshot(), limit)
+            if end is start:
+                end = self._end(start, self._look(), limit)
+        return given if end is start else end.to_json()
+
+    def _look(self) -> Snapshot:
+        return self._heads.look(PATIENCE_MS, pace_ms=self._options.head_interval_ms)
+
+    def _end(self, start: Offset, snapshot: Snapshot, limit: int | None) -> Offset:
+        self._tell(gaps(start, snapshot))
+        now_ms = self.client.now_ms()
+        target = None
+        if snapshot is self._target:
+            target = {one: head.end for one, head in snapshot.partitions.items()}
+        found = batch_end(
+            start, snapshot, self._options, now_ms=now_ms, last_ms=self._last_ms, limit=limit, target=target
+        )
+        if found is WAIT:
+            return start
+        self._last_ms = now_ms
+        return advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
+
+    def _tell(self, found: list[Gap]) -> None:
+        """Each once: Spark asks many times a second."""
+        news = [gap for gap in found if gap not in self._told]
+        if news:
+            self._told.update(news)
+            data_loss.at_planning(news, fails=self._options.fail_on_loss)
+
+    def reported_offset(self) -> dict[str, Any] | None:
+        """Where partitions end, as far as that is known: Spark shows it in its progress."""
+        snapshot = self._heads.known
+        if snapshot is None:
+            return None
+        at = {one: head.end for one, head in snapshot.partitions.items()}
+        return Offset(at, ids=snapshot.ids, lineage=self._lineage).to_json()
+
+    # -- what a batch reads
+
+    def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
+        """The same tasks for the same offsets."""
+        until = Offset.parse(end)
+        found = ranges(Offset.parse(start), until)
+        return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids)

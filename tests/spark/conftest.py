@@ -1,0 +1,65 @@
+"""One Spark session for all tests of the run, and topics that a client other than ours has written."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+from tests.conformance.under_test import UnderTest
+from tests.conftest import SPARK_TESTS, require_peer
+from tests.spark.reading import Spark
+from tests.spark.writing import Topics
+
+TIMEOUT_S = 600
+"""A session takes a minute to start on a busy machine."""
+_QUICK_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
+CONFS = {
+    "spark.driver.memory": "1g",
+    "spark.driver.host": "127.0.0.1",
+    "spark.driver.bindAddress": "127.0.0.1",
+    "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.log.level": "ERROR",
+    "spark.sql.shuffle.partitions": "2",
+    "spark.sql.session.timeZone": "UTC",
+    "spark.sql.streaming.checkpointFileManagerClass": _QUICK_FILES,
+    "spark.python.unix.domain.socket.enabled": "true",
+}
+
+
+def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
+    for item in items:
+        if item.path.is_relative_to(SPARK_TESTS):
+            item.add_marker(pytest.mark.timeout(TIMEOUT_S))
+
+
+@pytest.fixture(scope="session")
+def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
+    require_peer("java")
+    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    builder = SparkSession.builder.master("local[2]").appName("tests")
+    for name, value in CONFS.items():
+        builder = builder.config(name, value)
+    session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()
+    yield session
+    session.stop()
+
+
+@pytest.fixture
+def spark(session: SparkSession, broker: UnderTest, tmp_path: Path) -> Iterator[Spark]:
+    """The session, for one test: queries that it leaves running are stopped."""
+    spark = Spark(session, broker.bootstrap, tmp_path)
+    yield spark
+    spark.stop_queries()
+
+
+@pytest.fixture(scope="session")
+def topics(broker: UnderTest) -> Iterator[Topics]:
+    topics = Topics(broker.bootstrap)
+    yield topics
+    topics.close()
