@@ -17,6 +17,7 @@ COMMANDS = {
     "broker": ("lowwater.cli.broker", "Run a broker that real Kafka clients can use."),
     "cat": ("lowwater.cli.cat.command", "Read, write and list topics, with the options of kcat."),
     "topics": ("lowwater.cli.topics.command", "List, describe, make, change and delete topics; find offsets."),
+    "pipeline": ("lowwater.cli.pipeline", "Run pipelines on Spark that stand in a file."),
     "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
 }
 

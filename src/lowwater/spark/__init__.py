@@ -8,19 +8,39 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from lowwater.spark.java import java_home
     from lowwater.spark.offsets import Offset, OffsetError
     from lowwater.spark.option_table import OptionError
     from lowwater.spark.options import SinkOptions, SourceOptions
+    from lowwater.spark.pipeline.pipeline import Pipeline
+    from lowwater.spark.pipeline.problems import PipelineError
+    from lowwater.spark.source import LowwaterSource, register
 
 _HOMES = {
+    "LowwaterSource": "lowwater.spark.source",
     "Offset": "lowwater.spark.offsets",
     "OffsetError": "lowwater.spark.offsets",
     "OptionError": "lowwater.spark.option_table",
+    "Pipeline": "lowwater.spark.pipeline.pipeline",
+    "PipelineError": "lowwater.spark.pipeline.problems",
     "SinkOptions": "lowwater.spark.options",
     "SourceOptions": "lowwater.spark.options",
+    "java_home": "lowwater.spark.java",
+    "register": "lowwater.spark.source",
 }
 
-__all__ = ["Offset", "OffsetError", "OptionError", "SinkOptions", "SourceOptions"]
+__all__ = [
+    "LowwaterSource",
+    "Offset",
+    "OffsetError",
+    "OptionError",
+    "Pipeline",
+    "PipelineError",
+    "SinkOptions",
+    "SourceOptions",
+    "java_home",
+    "register",
+]
 
 
 def __getattr__(name: str) -> Any:
@@ -29,7 +49,12 @@ def __getattr__(name: str) -> Any:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     import importlib  # not for those who want a module of the package
 
-    value = globals()[name] = getattr(importlib.import_module(home), name)
+    try:
+        value = globals()[name] = getattr(importlib.import_module(home), name)
+    except ModuleNotFoundError as error:
+        from lowwater.spark.extra import missing  # which says what to install
+
+        raise missing(error) from error
     return value
 
 

@@ -9,9 +9,11 @@ from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.spark.decoding.errors import DecodeError
 from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.option_table import OptionError
+from lowwater.spark.options import SinkOptions, SourceOptions
 from lowwater.spark.pipeline.model import FILE_FORMATS, RECORD_COLUMNS, Model, PythonStep, Sink, Source, SqlStep
 from lowwater.spark.pipeline.problems import Report, did_you_mean
-from lowwater.spark.pipeline.source_options import client_settings, reading_options
+from lowwater.spark.pipeline.source_options import KEY_OF_OPTION, client_settings, reading_options, writing_options
 from lowwater.spark.pipeline.sql_names import SqlError, tables_read
 from lowwater.spark.pipeline.toml_places import Path
 from lowwater.types import topic_name_problem
@@ -155,12 +157,16 @@ def _check_client(model: Model, source: Source, path: Path, report: Report) -> N
 
 
 def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
-    from lowwater.spark.options import OptionError, SourceOptions
-
     try:
         SourceOptions.parse(reading_options(model, source), streaming=True)
-    except (OptionError, ConfigError) as error:
-        report.key((*path, "options") if source.options else path, str(error))
+    except OptionError as error:
+        report.key((*path, _key_of(source, str(error))), str(error))
+
+
+def _key_of(source: Source, what: str) -> str:
+    """The key that an option's error is about, as far as its words name one."""
+    named = next((word for word in what.replace("'", " ").split() if word.lower() in KEY_OF_OPTION), "")
+    return KEY_OF_OPTION.get(named.lower(), "kafka" if "kafka." in what.lower() and source.kafka else "options")
 
 
 # ---- steps
@@ -231,6 +237,15 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
     if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
         report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+    elif sink.format == "topic":
+        _check_sink_options(model, sink, path, report)
+
+
+def _check_sink_options(model: Model, sink: Sink, path: Path, report: Report) -> None:
+    try:
+        SinkOptions.parse(writing_options(model, sink))
+    except OptionError as error:
+        report.key((*path, "options"), str(error))
 
 
 def _check_places(model: Model, report: Report) -> None:

@@ -1,0 +1,74 @@
+"""What ended a query, found in the long texts that Spark has for it."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from lowwater.spark.pipeline.secrets import Secrets
+
+_PYTHON_ERROR = re.compile(
+    r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception|Warning|Interrupt))(?:: (?P<what>.*))?$", re.MULTILINE
+)
+_SPARK_ERROR = re.compile(
+    r"^\s*(?:\w+\.)*\w*Exception: (?P<what>\[[A-Z0-9_.]+\] .*)$|^(?P<first>\[[A-Z0-9_.]+\] .*)$", re.MULTILINE
+)
+# Errors of Spark that only say that a Python one follows, or that a query has failed.
+_WRAPPERS = (
+    "STREAM_FAILED",
+    "PYTHON_EXCEPTION",
+    "PYTHON_DATA_SOURCE_ERROR",
+    "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
+)
+_UNREACHABLE = frozenset({"ConnectError", "DisconnectedError", "RequestTimeoutError", "ConnectionRefusedError"})
+_SPARK_UNREACHABLE = ("UNAVAILABLE", "Could not connect to", "All masters are unresponsive")
+
+
+class ExitCode(IntEnum):
+    """What a scheduler is told."""
+
+    DONE = 0
+    FAILED = 1
+    WRONG_FILE = 2
+    STOPPED = 3
+    DIFFERS = 4
+    UNREACHABLE = 75
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """`what` in one line, for people; `detail` is all that Spark said. `is_of_python`: ours, or a step's function."""
+
+    what: str
+    detail: str = field(default="", repr=False)
+    is_of_python: bool = False
+    exit_code: ExitCode = ExitCode.FAILED
+
+
+def failure_of(text: str, secrets: Secrets) -> Failure:
+    """The innermost reason. Neither of the two texts has a secret in it."""
+    text = secrets.masked(text)
+    python = _last_python_error(text)
+    if python is not None:
+        kind, what = python
+        code = ExitCode.UNREACHABLE if kind in _UNREACHABLE else ExitCode.FAILED
+        return Failure(what or kind, text, True, code)
+    code = ExitCode.UNREACHABLE if any(sign in text for sign in _SPARK_UNREACHABLE) else ExitCode.FAILED
+    return Failure(_spark_error(text), text, False, code)
+
+
+def _last_python_error(text: str) -> tuple[str, str] | None:
+    """Of the first traceback's chain: later ones are attempts of the same."""
+    found = None
+    for error in _PYTHON_ERROR.finditer(text):
+        if "Traceback" in text[: error.start()]:
+            found = error["kind"], (error["what"] or "").strip()
+    return found
+
+
+def _spark_error(text: str) -> str:
+    told = [found["what"] or found["first"] for found in _SPARK_ERROR.finditer(text)]
+    inner = [what for what in told if not what.startswith(tuple(f"[{name}" for name in _WRAPPERS))]
+    first_line = next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
+    return (inner or told or [first_line])[-1]

@@ -1,0 +1,158 @@
+"""A pipeline, from a file or from Python: checked, explained, run.
+
+pipeline = Pipeline.load("orders.toml")
+summary = pipeline.run()
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from lowwater.errors import ConfigError, LowwaterError
+from lowwater.spark.pipeline.checking import check
+from lowwater.spark.pipeline.failures import Failure, failure_of
+from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.parsing import parse_document, parse_text
+from lowwater.spark.pipeline.problems import PipelineError, Report
+from lowwater.spark.pipeline.queries import Query
+from lowwater.spark.pipeline.running import run
+from lowwater.spark.pipeline.summary import Summary
+from lowwater.spark.pipeline.surroundings import check_surroundings
+from lowwater.spark.pipeline.watching import Observer, Running
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+class Pipeline:
+    """What it says is right as far as that can be told without Spark and without a broker."""
+
+    def __init__(self, values: Mapping[str, Any], *, folder: str | os.PathLike[str] = ".") -> None:
+        """The same keys as in a file, as dicts and lists; a Python step may be the function itself.
+
+        PipelineError has everything that is wrong.
+        """
+        self.where = ""
+        model, self._report = parse_document(values, os.environ, Report(), folder=_full(folder))
+        self.model = self._checked(model)
+
+    @classmethod
+    def load(cls, path: str | os.PathLike[str]) -> Pipeline:
+        """From a TOML file. Relative names in it begin beside it."""
+        file = Path(path)
+        try:
+            text = file.read_text(encoding="utf-8")
+        except OSError as error:
+            raise ConfigError(f"cannot read the pipeline in {path}: {error.strerror}") from None
+        except UnicodeDecodeError:
+            raise ConfigError(f"cannot read the pipeline in {path}: it is not a text file (UTF-8)") from None
+        return cls.parse(text, folder=file.parent, where=str(path))
+
+    @classmethod
+    def parse(cls, text: str, *, folder: str | os.PathLike[str] = ".", where: str = "") -> Pipeline:
+        """From TOML. `where` is what errors call it."""
+        pipeline = cls.__new__(cls)
+        pipeline.where = where
+        try:
+            model, pipeline._report = parse_text(text, os.environ, folder=_full(folder))
+        except PipelineError as error:
+            raise PipelineError(error.problems, where) from None
+        pipeline.model = pipeline._checked(model)
+        return pipeline
+
+    def _checked(self, model: Model) -> Model:
+        check(model, self._report)
+        self._raise_problems()
+        return model
+
+    def _raise_problems(self) -> None:
+        if self._report.problems:
+            problems = tuple(self._report.problems)
+            raise PipelineError(problems, self.where)
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    def __repr__(self) -> str:
+        return f"Pipeline({self.name!r}, {len(self.model.sources)} sources, {len(self.model.sinks)} sinks)"
+
+    def check(self) -> None:
+        """What depends on this machine: functions of Python steps, files, packages, Java. PipelineError says all."""
+        check_surroundings(self.model, self._report)
+        self._raise_problems()
+
+    def run(
+        self,
+        *,
+        spark: SparkSession | None = None,
+        observer: Observer | None = None,
+        stop: threading.Event | None = None,
+    ) -> Summary:
+        """Until everything that is there is read, or, with an interval, until `stop` is set or a query fails.
+
+        `spark` is the session to use; else the active one, or one of its own that is closed at the end.
+        """
+        self.check()
+        from lowwater.spark.session import session_for
+
+        with session_for(self.model, spark) as session:
+            return self.run_in(session, observer=observer, stop=stop)
+
+    def run_in(
+        self, session: SparkSession, *, observer: Observer | None = None, stop: threading.Event | None = None
+    ) -> Summary:
+        """The same in a session that is there, without the checks."""
+        from lowwater.spark.pipeline.building import drop_views
+
+        try:
+            return run(self.model, lambda query: self._start(session, query), observer=observer, stop=stop)
+        finally:
+            drop_views(session, self.model)
+
+    def _start(self, session: SparkSession, query: Query) -> Running:
+        from pyspark.errors import AnalysisException
+
+        from lowwater.spark.pipeline.sinks import start
+        from lowwater.spark.pipeline.steps import RefusedStepError
+
+        report = Report(self._report.places, self.model.secrets)
+        try:
+            return start(session, self.model, query)
+        except RefusedStepError as error:
+            error.tell(report)
+        except AnalysisException as error:
+            failure = failure_of(str(error), self.model.secrets)
+            if failure.is_of_python:  # the source or the sink itself, whatever the file says
+                raise StartError(query.label, failure) from None
+            report.key(("sink", query.of), failure.what)
+        raise PipelineError(report.problems, self.where)
+
+    def explain(self, *, spark: SparkSession | None = None) -> str:
+        """What would be done, with the columns and plans that Spark makes of it. Reads nothing, writes nothing."""
+        self.check()
+        from lowwater.spark.pipeline.explaining import explain
+        from lowwater.spark.session import session_for
+
+        report = Report(self._report.places, self.model.secrets)
+        with session_for(self.model, spark) as session:
+            text = explain(session, self.model, report)
+        if report.problems:
+            raise PipelineError(report.problems, self.where)
+        return text
+
+
+class StartError(LowwaterError):
+    """A query that did not start although its pipeline is right."""
+
+    def __init__(self, query: str, failure: Failure) -> None:
+        super().__init__(f"{query} did not start: {failure.what}")
+        self.failure = failure
+
+
+def _full(folder: str | os.PathLike[str]) -> str:
+    return os.path.abspath(folder)

@@ -1,0 +1,124 @@
+"""Running the queries of a pipeline to their end, or until they are told to stop."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator, Mapping
+from types import FrameType
+from typing import Any
+
+from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.summary import Outcome, Summary
+from lowwater.spark.pipeline.watching import Observer, Running, Watched
+
+POLL_S = 0.2
+STOP_POLL_S = 0.02
+BEGIN_WITHIN_S = 120.0
+SIGNALS = (signal.SIGTERM, signal.SIGINT)
+
+
+class Silent:
+    """An observer that tells nobody."""
+
+    def started(self, query: str) -> None:
+        pass
+
+    def progressed(self, query: str, event: Mapping[str, Any]) -> None:
+        pass
+
+    def ended(self, query: str, error: str | None) -> None:
+        pass
+
+
+def run(
+    model: Model,
+    start: Callable[[Query], Running],
+    *,
+    observer: Observer | None = None,
+    stop: threading.Event | None = None,
+) -> Summary:
+    """Starts every query and waits. When `stop` is set, or one fails, the others end after their running batch."""
+    return _Run(model, start, observer or Silent(), stop or threading.Event()).to_end()
+
+
+class _Run:
+    def __init__(
+        self, model: Model, start: Callable[[Query], Running], observer: Observer, stop: threading.Event
+    ) -> None:
+        self._model = model
+        self._start = start
+        self._observer = observer
+        self._stop = stop
+        self._watched: list[Watched] = []
+
+    def to_end(self) -> Summary:
+        began_s = time.monotonic()
+        try:
+            for query in queries(self._model):
+                self._wait_for_others(query)
+                self._watched.append(Watched(query, self._start(query), self._observer, self._model.secrets))
+            outcome = self._watch()
+        finally:
+            for each in self._watched:
+                each.stop()
+        done = tuple(each.summary() for each in self._watched)
+        return Summary(self._model.name, outcome, done, time.monotonic() - began_s)
+
+    def _wait_for_others(self, query: Query) -> None:
+        """Those that start from the same group, which this one is going to move on, must have started before."""
+        others = [each for each in self._watched if query.commits.intersection(each.query.reads)]
+        until_s = time.monotonic() + BEGIN_WITHIN_S
+        while any(not each.has_begun for each in others) and time.monotonic() < until_s and not self._stop.is_set():
+            self._stop.wait(POLL_S)
+            for each in others:
+                each.poll()
+
+    def _watch(self) -> Outcome:
+        while True:
+            for each in self._watched:
+                each.poll()
+            if any(each.failure for each in self._watched):
+                self._stop_all()
+                return Outcome.FAILED
+            if all(each.is_over for each in self._watched):
+                return Outcome.DONE
+            if self._stop.wait(POLL_S):
+                return Outcome.STOPPED if self._stop_all() else Outcome.CUT_OFF
+
+    def _stop_all(self) -> bool:
+        """Each between two batches; False when the time was over, and some were cut off in one."""
+        until_s = time.monotonic() + self._model.stop_within_ms / 1000
+        running = {each: each.batch for each in self._watched if not each.is_over}
+        while running and time.monotonic() < until_s:
+            for each, batch in list(running.items()):
+                is_idle = each.is_between_batches
+                each.poll()
+                if is_idle or each.is_over or each.batch > batch:
+                    each.stop()
+                    del running[each]
+            time.sleep(STOP_POLL_S if running else 0)
+        for each in running:
+            each.stop()
+        return not running
+
+
+@contextlib.contextmanager
+def stopping_on_signals(stop: threading.Event) -> Iterator[None]:
+    """SIGTERM and Ctrl-C set `stop`; the second one ends at once. Has to be entered after a session was opened, since
+    Spark then takes Ctrl-C for itself."""
+
+    def asked(number: int, frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    before = {number: signal.signal(number, asked) for number in SIGNALS}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)

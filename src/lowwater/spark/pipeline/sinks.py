@@ -1,0 +1,66 @@
+"""Starting the query of a sink."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from lowwater.spark.pipeline.building import FORMAT, build, load
+from lowwater.spark.pipeline.decode_errors import dead_letters
+from lowwater.spark.pipeline.model import Model, Sink
+from lowwater.spark.pipeline.queries import Query
+from lowwater.spark.pipeline.source_options import dead_letter_options, writing_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.query import StreamingQuery
+    from pyspark.sql.streaming.readwriter import DataStreamWriter
+
+
+def start(spark: SparkSession, model: Model, query: Query) -> StreamingQuery:
+    """Begins to run at once, from its checkpoint when there is one."""
+    writer = _dead_letter_writer(spark, model, query) if query.kind == "dead letters" else _writer(spark, model, query)
+    writer = writer.queryName(query.name).option("checkpointLocation", query.checkpoint)
+    if model.interval_ms is None:
+        return writer.trigger(availableNow=True).start()
+    return writer.trigger(processingTime=f"{model.interval_ms} milliseconds").start()
+
+
+def _writer(spark: SparkSession, model: Model, query: Query) -> DataStreamWriter:
+    sink = next(sink for sink in model.sinks if sink.name == query.of)
+    frame = build(spark, model, sink.source, commits=query.commits)
+    return writer_of(frame, model, sink)
+
+
+def writer_of(frame: DataFrame, model: Model, sink: Sink) -> DataStreamWriter:
+    """All but the checkpoint, the trigger and the name."""
+    if sink.format == "topic":
+        writer = encoded(frame, sink).writeStream.format(FORMAT).options(**writing_options(model, sink))
+    else:
+        writer = frame.writeStream.format(sink.format).options(**sink.options)
+    if sink.path is not None:
+        writer = writer.option("path", model.location(sink.path))
+    if sink.partition_by:
+        writer = writer.partitionBy(*sink.partition_by)
+    return writer.outputMode(sink.mode)
+
+
+def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
+    """The columns that a topic takes: what the sink's `encode` and `key` make, beside those that are there."""
+    from pyspark.sql import functions as f
+
+    kept = [name for name in ("headers", "topic", "partition") if name in frame.columns]
+    columns = [f.col(name) for name in kept]
+    if sink.encode is None and sink.key is None:
+        return frame
+    value = f.col("value") if sink.encode is None else f.to_json(f.struct(*frame.columns))
+    if sink.key is not None:
+        columns.append(f.col(sink.key).cast("string").alias("key"))
+    elif "key" in frame.columns:
+        columns.append(f.col("key"))
+    return frame.select(*columns, value.alias("value"))
+
+
+def _dead_letter_writer(spark: SparkSession, model: Model, query: Query) -> DataStreamWriter:
+    source = next(source for source in model.sources if source.name == query.of)
+    rows = dead_letters(load(spark, model, source, with_headers=True), source)
+    return rows.writeStream.format(FORMAT).options(**dead_letter_options(model, source)).outputMode("append")

@@ -1,0 +1,77 @@
+"""Applying a step: a query by Spark's SQL, a function by calling it. What goes wrong is told at the step's place."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from lowwater.errors import LowwaterError
+from lowwater.spark.pipeline.model import Model, PythonStep, SqlStep, Step
+from lowwater.spark.pipeline.problems import Report
+from lowwater.spark.pipeline.python_steps import StepError, load_function
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_PLACE = re.compile(r"\(?line (\d+), pos(?:ition)? (\d+)\)?")
+_POINTED = re.compile(r"== SQL.*?==", re.DOTALL)
+
+
+class RefusedStepError(LowwaterError):
+    """A step that Spark refuses. `line` (from 1) and `column` (from 0) are within its SQL; line is 0 where unknown."""
+
+    def __init__(self, model: Model, step: Step, what: str, line: int = 0, column: int = 0) -> None:
+        self.what = model.secrets.masked(what)
+        super().__init__(f"step {step.name}: {self.what}")
+        self.path = ("step", model.steps.index(step), "sql" if isinstance(step, SqlStep) else "python")
+        self.line = line
+        self.column = column
+
+    def tell(self, report: Report) -> None:
+        if self.line:
+            report.inside(self.path, self.line, self.column, self.what)
+        else:
+            report.value(self.path, self.what)
+
+
+def apply_step(spark: SparkSession, model: Model, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """RefusedStepError when Spark, or the function, cannot do it."""
+    if isinstance(step, SqlStep):
+        return _query(spark, model, step)
+    return _called(model, step, frames)
+
+
+def _query(spark: SparkSession, model: Model, step: SqlStep) -> DataFrame:
+    from pyspark.errors import AnalysisException, ParseException
+
+    try:
+        frame = spark.sql(step.sql)
+        _ = frame.columns  # a Connect session looks at a query only when it has to
+    except (AnalysisException, ParseException) as error:
+        raise RefusedStepError(model, step, *_told(str(error))) from error
+    return frame
+
+
+def _told(text: str) -> tuple[str, int, int]:
+    """The first sentence, and where in the SQL."""
+    found = _PLACE.search(text)
+    line, column = (int(found[1]), int(found[2])) if found else (0, 0)
+    first = _POINTED.split(text, maxsplit=1)[0].split(";\n", maxsplit=1)[0]
+    words = " ".join(_PLACE.sub("", first).split()).removesuffix(";").strip()
+    return re.sub(r" SQLSTATE: \w+\.?$", "", words), line, column
+
+
+def _called(model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> DataFrame:
+    from pyspark.sql import DataFrame
+
+    try:
+        function = load_function(step, model.folder)
+        frame = function(*(frames[name.lower()] for name in step.inputs), **step.arguments)
+    except StepError as error:
+        raise RefusedStepError(model, step, error.what) from error
+    except Exception as error:  # the user's own code: everything it raises is told
+        raise RefusedStepError(model, step, f"the function raised {type(error).__name__}: {error}") from error
+    if not isinstance(frame, DataFrame):
+        raise RefusedStepError(model, step, f"the function returned {type(frame).__name__}, not a DataFrame")
+    return frame

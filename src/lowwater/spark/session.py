@@ -1,0 +1,76 @@
+"""A Spark session for a pipeline, with the Java, the Python and the settings that it needs."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from lowwater.client.loading import MissingExtraError
+from lowwater.spark.java import use_java
+from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+
+def require_pyspark() -> None:
+    """MissingExtraError says what to install."""
+    if importlib.util.find_spec("pyspark") is None:
+        raise MissingExtraError("the package pyspark is not installed", advice="pip install 'lowwater[spark]'")
+
+
+@contextlib.contextmanager
+def session_for(model: Model, spark: SparkSession | None = None) -> Iterator[SparkSession]:
+    """Ends with the block, unless it is the caller's, or there was one already: those are used as they are."""
+    require_pyspark()
+    from pyspark.sql import SparkSession
+
+    present = spark or SparkSession.getActiveSession()
+    if present is not None:
+        yield present
+        return
+    session = _remote(model) if model.remote is not None else _own(model)
+    try:
+        yield session
+    finally:
+        session.stop()
+
+
+def _own(model: Model) -> SparkSession:
+    from pyspark.sql import SparkSession
+
+    use_java()
+    if model.is_local:
+        _prepare_workers(model)
+    builder = SparkSession.builder.master(master_of(model))
+    for name, value in spark_settings(model, os.cpu_count() or 1).items():
+        builder = builder.config(name, value)
+    if any(sink.format == "delta" for sink in model.sinks):
+        builder = importlib.import_module("delta").configure_spark_with_delta_pip(builder)
+    return builder.getOrCreate()
+
+
+def _remote(model: Model) -> SparkSession:
+    """A session on somebody's server takes settings of queries only."""
+    from pyspark.sql import SparkSession
+
+    session = SparkSession.builder.remote(model.remote or "").getOrCreate()
+    for name, value in model.spark.items():
+        session.conf.set(name, value)
+    return session
+
+
+def _prepare_workers(model: Model) -> None:
+    """Workers run the same Python, with the same packages, and find the modules of the pipeline's own steps."""
+    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    known = os.environ.get("PYTHONPATH", "")
+    folder = os.path.abspath(model.folder)
+    if folder not in known.split(os.pathsep):
+        os.environ["PYTHONPATH"] = os.pathsep.join(part for part in (folder, known) if part)
