@@ -21,7 +21,7 @@ from peers import places  # noqa: E402
 from tests.conformance.under_test import UnderTest, running  # noqa: E402
 
 MISSING_PEER = "missing peer"
-SPARK_TESTS = ROOT / "tests" / "spark"
+WHOLE_SUITES = {"conformance", "spark"}
 
 # Some tests send Ctrl-C to what they start. A shell that runs the tests in the background has them ignore it, and their
 # children would inherit that.
@@ -97,17 +97,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """With several workers (`-n 2 --dist loadgroup`) a file stays whole, and so do the tests that wait together."""
+    """With several workers a file stays whole, and so do the suites that share brokers, clients or a Spark session."""
     if not config.getoption("loadgroup", False):
         return
     for item in items:
-        item.add_marker(pytest.mark.xdist_group(_group(item)))
-
-
-def _group(item: pytest.Item) -> str:
-    if item.path.is_relative_to(SPARK_TESTS):
-        return "spark"  # one session for all of them
-    return "together" if item.get_closest_marker("together") else item.path.stem
+        suite = item.path.relative_to(ROOT / "tests").parts[0]
+        item.add_marker(pytest.mark.xdist_group(suite if suite in WHOLE_SUITES else item.path.stem))
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:
