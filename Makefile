@@ -3,6 +3,7 @@ VENV   := .venv
 PYTHON ?= python3
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
+WORKERS ?= 2
 
 .PHONY: run test oracle check bench peers docs mutants clean
 
@@ -10,7 +11,7 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade -c constraints.txt pip
-	$(PY) -m pip install --quiet -c constraints.txt -e '.[reader]' --group dev
+	$(PY) -m pip install --quiet -c constraints.txt -e '.[spark]' --group dev
 	touch $(READY)
 
 run: $(READY)          ## start a broker, produce, read back by time, print a report
@@ -18,7 +19,7 @@ run: $(READY)          ## start a broker, produce, read back by time, print a re
 
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py
