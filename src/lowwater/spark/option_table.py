@@ -173,7 +173,7 @@ TOPIC = Takes("a topic", _one_topic)
 OFFSETS_JSON = Takes('`earliest`, `latest`, or JSON: `{"orders": {"0": 23, "1": -1}}`, -2 earliest, -1 latest', str)
 TIMESTAMP = Takes("milliseconds since 1970", str)
 TIMESTAMPS_JSON = Takes('JSON: `{"orders": {"0": 1793491200000}}`, milliseconds since 1970', str)
-POSITIONS = Takes("a [start position](reader.md), for all, topic by topic, partition by partition", str)
+POSITIONS = Takes("a [start position](start-positions.md), for all, topic by topic, partition by partition", str)
 PASSWORD = Takes("text", str)
 
 BATCH, STREAM, SINK, SOURCE, ALL = Where.BATCH, Where.STREAM, Where.SINK, Where.SOURCE, Where.ALL
@@ -259,8 +259,8 @@ OWN_OPTIONS = (
     Option("maxPartitions", POSITIVE_INT, None, SOURCE,
            "At most so many tasks in a batch, unless `minPartitions` or `maxRecordsPerPartition` needs more: one task "
            "then reads several partitions. Unless set: as many as there are cores, where that is known.", ours=True),
-    Option("headInterval", SPAN, "200ms", STREAM,
-           "How often a waiting stream asks where its partitions end.", ours=True),
+    Option("headInterval", SPAN, "25ms", STREAM,
+           "A stream that waits for records asks where its partitions end not more often than this.", ours=True),
 )  # fmt: skip
 
 DECODE_OPTIONS = (
