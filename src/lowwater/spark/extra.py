@@ -1,19 +1,24 @@
-"""Whether the packages are there that Spark's workers need."""
+"""Whether the packages are there that Spark and its workers need."""
 
 from __future__ import annotations
-
-import importlib.util
 
 from lowwater.client.loading import MissingExtraError, require_extra
 
 ADVICE = "pip install 'lowwater[spark]', on the driver and on every executor"
+_EXTRA = frozenset({"pyspark", "py4j", "pyarrow", "numpy", "numba", "llvmlite", "pandas"})
 
 
 def require_spark_extra() -> None:
     """MissingExtraError says what to install."""
-    if importlib.util.find_spec("pyspark") is None:
-        raise MissingExtraError("the package pyspark is not installed", advice=ADVICE)
     try:
         require_extra()
     except MissingExtraError as error:
         raise MissingExtraError(error.what, advice=ADVICE) from None
+
+
+def missing(error: ModuleNotFoundError) -> ImportError:
+    """What to raise for a module that was not found: of the extra, or else the error itself."""
+    package = (error.name or "").partition(".")[0]
+    if package not in _EXTRA:
+        return error
+    return MissingExtraError(f"the package {package} is not installed", advice=ADVICE)

@@ -22,6 +22,7 @@ from pyspark.sql.types import (
 )
 
 if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
     from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
 
     from lowwater.spark.decoding.spec import DecodeSpec
@@ -96,6 +97,11 @@ class LowwaterSource(DataSource):
         if self._decode is None and options.decode is not None:
             self._decode = options.decode.loaded()
         return self._decode
+
+
+def register(spark: SparkSession) -> None:
+    """For sessions that do not look for formats by themselves."""
+    spark.dataSource.register(LowwaterSource)
 
 
 def offered(options: SourceOptions, decode: DecodeSpec | None) -> StructType:
