@@ -166,6 +166,18 @@ class OffsetOutOfRangeError(BrokerError):
         return self
 
 
+class LogTruncatedError(OffsetOutOfRangeError):
+    """Records [first, behind) were read, and are not in the log any more: a leader was lost before others had them."""
+
+    first = -1
+    behind = -1
+
+    def of(self, first: int, behind: int) -> Self:
+        self.first, self.behind = first, behind
+        self.what = f"the log was truncated: what was read at offsets {first} to {behind - 1} is not there any more"
+        return self
+
+
 class CommitError(ClientError):
     """Offsets of some partitions could not be committed: `errors` says why for each; those of `committed` were."""
 
@@ -267,6 +279,13 @@ def broker_error(
     """The error for a code that is not 0, of the class that users catch it by."""
     kind = _KINDS.get(code, BrokerError)
     return kind(code, what, topic=topic, partition=partition, offset=offset, advice=advice)
+
+
+def truncated(one: TopicPartition, first: int, behind: int, advice: str) -> LogTruncatedError:
+    """[first, behind)."""
+    code = ErrorCode.OFFSET_OUT_OF_RANGE
+    error = LogTruncatedError(code, topic=one.topic, partition=one.partition, offset=behind, advice=advice)
+    return error.of(first, behind)
 
 
 def _as_it_was(kind: type[ClientError], args: tuple[object, ...], fields: dict[str, object]) -> ClientError:

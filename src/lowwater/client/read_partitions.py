@@ -25,6 +25,7 @@ from lowwater.types import TopicPartition
 
 HELD_BYTES_MAX = 128 * 1024 * 1024
 BATCH_SIZE = 65_536
+LOST_ADVICE = 'choose another start, or say how to go on: on_lost="earliest" or "latest"'
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,6 +75,7 @@ class ReadPartitions:
             reset=options.on_lost,
             tell_ends=True,
             topic_ids=wanted.topic_ids,
+            reset_advice=LOST_ADVICE,
         )
 
     async def loaded(self) -> Releasing:

@@ -9,8 +9,8 @@ import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from lowwater.client.errors import ClientError
-from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset
+from lowwater.client.errors import ClientError, truncated
+from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset, Truncated
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.loading import READING, load
 from lowwater.client.planning import Plan
@@ -22,15 +22,20 @@ from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.reader")
 _HALF, _A_QUARTER, _AN_EIGHTH = 2, 4, 8
+_TRUNCATED_ADVICE = 'undo what was made of them and seek to {}, or go on there by itself: on_lost="earliest"'
 
 
 class Lost(NamedTuple):
-    """Offsets [first, behind) of a partition that were gone before they could be read."""
+    """Offsets [first, behind) of a partition that were gone before they could be read.
+
+    `is_truncated`: they were returned, and are not in the log any more; others stand there now, and come.
+    """
 
     topic: str
     partition: int
     first: int
     behind: int
+    is_truncated: bool = False
 
 
 class Releasing:
@@ -193,6 +198,8 @@ class Releasing:
                 self._failures[one] = event.error
             case Reset():
                 self._was_reset(event)
+            case Truncated():
+                self._was_truncated(event)
             case AtEnd():
                 self._move(one, event.offset)
                 self._merging.ended(one)
@@ -209,6 +216,21 @@ class Releasing:
         LOG.warning("%s: offset %d is not within %s; reading goes on at %d", one, event.offset, bounds, event.position)
         self._move(one, event.position)
         self._look_whether_done(one)
+
+    def _was_truncated(self, event: Truncated) -> None:
+        """What is held of it may not be in the log any more: nobody misses what he never got."""
+        one, diverged = event.partition, event.diverged
+        returned = self.released()[one]
+        self.seek(one, min(diverged, returned))
+        if returned <= diverged:
+            return
+        if event.goes_on:
+            self.lost.append(Lost(*one, diverged, returned, is_truncated=True))
+            LOG.warning("%s: offsets [%d, %d) were returned and are not in its log any more", one, diverged, returned)
+            return
+        self._failures[one] = truncated(one, diverged, returned, _TRUNCATED_ADVICE.format(diverged))
+        if one in self._fetcher:
+            self._fetcher.pause([one])
 
     def _move(self, one: TopicPartition, offset: int) -> None:
         position = min(offset, self._plans[one].stop_offset)

@@ -9,7 +9,7 @@ from lowwater.cli.cat.asked import Looks, Where
 from lowwater.cli.cat.pouring import Output, RowSink, Sink
 from lowwater.cli.cat.talk import CatError, Talk
 from lowwater.client.errors import ClientError
-from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset
+from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset, Truncated
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.loading import MissingExtraError, load
 from lowwater.client.offsets import Resolved
@@ -148,6 +148,8 @@ class Tap:
                     f"{one.topic} [{one.partition}]: offset {offset} is not within [{log_start}, {log_end}], "
                     f"reading goes on at {position} (auto.offset.reset)"
                 )
+            case Truncated(one, diverged, position, goes_on):
+                self._was_truncated(one, diverged, position, goes_on)
             case Failed(one, error):
                 self._failed(one, error)
 
@@ -159,6 +161,13 @@ class Tap:
         if self._where.exits_at_end or self._is_over():
             self._finish(one)
         self._talk.say(f"Reached end of topic {one.topic} [{one.partition}] at offset {offset}{self._exiting}")
+
+    def _was_truncated(self, one: TopicPartition, diverged: int, position: int, goes_on: bool) -> None:
+        what = f"{one.topic} [{one.partition}]: the log was truncated, offsets {diverged} to {position - 1} are gone"
+        if not goes_on:
+            raise CatError(what)
+        self._talk.say(f"{what}, reading goes on at {diverged}")
+        self._seeks[one] = diverged
 
     def _failed(self, one: TopicPartition, error: ClientError) -> None:
         what = f"Topic {one.topic} [{one.partition}] error: {error.what}"

@@ -18,6 +18,7 @@ from lowwater.pending import Pending
 from lowwater.wire.messages import FetchRequest
 
 _CLOSE_TIMEOUT_MS = 1_000
+_EPOCHS_SINCE = 12
 _UNTAKEN_MAX = 1
 """Answers of one stream that may wait to be taken while the next is on its way."""
 
@@ -96,7 +97,7 @@ class Asking:
         try:
             leased = await self._network.ask(
                 asker.node,
-                lambda _: self._request(asker.session.next_change(), bytes_max, wait_ms),
+                lambda version: self._request(_change(asker, version), bytes_max, wait_ms),
                 api=FetchRequest,
                 versions=asker.versions,
                 timeout_ms=self._timeout_ms + wait_ms,
@@ -142,3 +143,7 @@ class Asking:
     def _end(self, asker: Asker) -> Pending[Any]:
         request = self._request(asker.session.last_change(), 0, 0)
         return self._network.ask(asker.node, request, timeout_ms=_CLOSE_TIMEOUT_MS).map(lambda leased: leased.release())
+
+
+def _change(asker: Asker, version: int) -> Change:
+    return asker.session.next_change(has_epochs=version >= _EPOCHS_SINCE)

@@ -33,6 +33,16 @@ class Reset(NamedTuple):
         return (self.offset, self.position) if self.offset < self.position else None
 
 
+class Truncated(NamedTuple):
+    """Records [diverged, position) were read, and are not in the log any more: a leader was lost before others had
+    them. It rests until the fetcher is told to seek or to remove it. `goes_on`: as auto.offset.reset says."""
+
+    partition: TopicPartition
+    diverged: int
+    position: int
+    goes_on: bool
+
+
 class AtEnd(NamedTuple):
     """A partition was read up to its end."""
 
@@ -40,7 +50,7 @@ class AtEnd(NamedTuple):
     offset: int
 
 
-Event: TypeAlias = Failed | Reset | AtEnd
+Event: TypeAlias = Failed | Reset | Truncated | AtEnd
 
 
 class Bounds(NamedTuple):

@@ -11,7 +11,7 @@ from lowwater.client.fetching.arrivals import Arrivals, Arrived
 from lowwater.client.fetching.asker import Asker
 from lowwater.client.fetching.asking import Asking
 from lowwater.client.fetching.budget import Budget
-from lowwater.client.fetching.events import AtEnd, Bounds, Event, Failed, Fetched
+from lowwater.client.fetching.events import AtEnd, Bounds, Event, Failed, Fetched, Truncated
 from lowwater.client.fetching.gaps import Gaps
 from lowwater.client.fetching.homes import Homes
 from lowwater.client.fetching.partition import PartitionFetch
@@ -36,6 +36,7 @@ _SESSION_ERRORS = frozenset(
     }
 )
 _SESSIONS_REFUSED_MAX = 3
+RESET_ADVICE = "choose another start, or set auto.offset.reset to earliest or latest"
 
 
 class Fetcher:
@@ -55,6 +56,7 @@ class Fetcher:
         isolation: str | None = None,
         tell_ends: bool | None = None,
         topic_ids: Mapping[str, bytes] | None = None,
+        reset_advice: str = RESET_ADVICE,
     ) -> None:
         """`bytes_max` bounds what the caller holds, as `held_bytes` says, and what is here or on its way, together.
 
@@ -85,7 +87,9 @@ class Fetcher:
             cluster, isolation, skip=self._skip_gap, wait=self._let_wait, again=self._go_on, ended=self._ended
         )
         policy = reset or config.str("auto.offset.reset")
-        self._resets = Resets(cluster, policy, isolation, again=self._go_on, tell=self._tell, ended=self._ended)
+        self._resets = Resets(
+            cluster, policy, isolation, reset_advice, again=self._go_on, tell=self._tell, ended=self._ended
+        )
 
     # ---- which partitions, and from where
 
@@ -270,7 +274,8 @@ class Fetcher:
 
     def _skip_gap(self, partition: PartitionFetch) -> None:
         """There is nothing left up to its end."""
-        partition.position = max(partition.position, partition.end(self._is_committed_only))
+        if (end := partition.end(self._is_committed_only)) > partition.position:
+            partition.go_to(end)
         if self._tells_ends and not partition.is_told_at_end:
             partition.is_told_at_end = True
             self._tell(partition, AtEnd(partition.one, partition.position))
@@ -291,6 +296,9 @@ class Fetcher:
     def _take(self, asker: Asker, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> None:
         if data.error_code:
             self._trouble(asker, partition, data)
+            return
+        if data.diverging_epoch is not None and data.diverging_epoch.end_offset >= 0:
+            self._diverged(asker, partition, data.diverging_epoch.end_offset, arrived)
             return
         partition.log_start = data.log_start_offset
         partition.high_watermark = data.high_watermark
@@ -329,7 +337,7 @@ class Fetcher:
         records, before = data.records, partition.position
         assert records is not None
         assert not isinstance(records, list), "what was received is in one piece"
-        position, is_damaged = position_behind(records, before)
+        position, epoch, is_damaged = position_behind(records, before)
         if position == before and not is_damaged:
             arrived.of_pieces.append(partition)
             return False
@@ -337,7 +345,7 @@ class Fetcher:
         bounds = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
         arrived.add_slice(partition, FetchedSlice(partition.one, before, records, *bounds, aborted), position)
         self._asking.saw(asker, len(records))
-        partition.position = position
+        partition.position, partition.fetched_epoch = position, epoch
         partition.is_told_at_end = False
         # Whoever decodes it says what is wrong with it; until then it would only come again.
         partition.is_stopped = partition.is_stopped or is_damaged
@@ -361,6 +369,16 @@ class Fetcher:
             self._homes.find(partition, error)
         else:
             self._failed(partition, Failed(one, error))
+
+    def _diverged(self, asker: Asker, partition: PartitionFetch, end: int, arrived: Arrived) -> None:
+        """What we read last is not there, or not in that place: from `end` on the log is another one."""
+        self._withdraw(partition)
+        if asker.node == partition.replica:
+            partition.leave_replica()
+            self._homes.find(partition)  # perhaps it only lags; the leader knows
+            return
+        diverged = min(end, partition.position)
+        arrived.add_event(partition, Truncated(partition.one, diverged, partition.position, self._resets.goes_on))
 
     def _look_for_leader(self, partition: PartitionFetch, data: PartitionData, error: ClientError) -> None:
         now = data.current_leader

@@ -14,6 +14,7 @@ from lowwater.client.errors import (
 )
 from lowwater.client.fetching.events import Failed
 from lowwater.client.fetching.partition import PartitionFetch
+from lowwater.client.fetching.stored import NO_EPOCH
 from lowwater.client.flow import Flow
 from lowwater.client.topic_ids import is_another, recreated
 from lowwater.errors import ErrorCode
@@ -140,9 +141,11 @@ class Homes:
             advice = f"the topic has {len(topic.partitions)} partitions"
             self._give_up(partition, _unknown(one, advice))
         elif topic.partitions[one.partition].leader == NO_LEADER:
-            self._miss(
-                partition, broker_error(ErrorCode.LEADER_NOT_AVAILABLE, topic=one.topic, partition=one.partition)
-            )
+            self._miss(partition, _missed(one))
+        elif NO_EPOCH < topic.partitions[one.partition].epoch < partition.fetched_epoch:
+            # Whoever said so has not heard of the leader yet that we were served by.
+            self._cluster.outdate([one.topic])
+            self._keep(partition, _missed(one))
         else:
             partition.topic_id = topic.id
             self._found(partition)
@@ -160,6 +163,10 @@ class Homes:
     def _give_up(self, partition: PartitionFetch, error: ClientError) -> None:
         error.retriable = False
         self._failed(partition, Failed(partition.one, error))
+
+
+def _missed(one: TopicPartition) -> BrokerError:
+    return broker_error(ErrorCode.LEADER_NOT_AVAILABLE, topic=one.topic, partition=one.partition)
 
 
 def _unknown(one: TopicPartition, advice: str) -> UnknownTopicError:

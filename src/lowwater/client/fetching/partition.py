@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from lowwater.client.cluster import NO_LEADER
 from lowwater.client.fetching.events import Bounds
+from lowwater.client.fetching.stored import NO_EPOCH
 from lowwater.types import TopicPartition
 from lowwater.wire.schema import ZERO_UUID
 
@@ -22,6 +23,7 @@ class PartitionFetch:
         "asker",
         "failed_ms",
         "failing_since_ms",
+        "fetched_epoch",
         "high_watermark",
         "is_paused",
         "is_stopped",
@@ -41,6 +43,7 @@ class PartitionFetch:
         self.one = one
         self.position = position
         self.topic_id = ZERO_UUID
+        self.fetched_epoch = NO_EPOCH  # of the leader that took the batch before `position`, where we read it
         self.asker: Asker | None = None  # who was told last to ask for it
         self.is_paused = False
         self.is_stopped = False  # nothing more is asked until a seek
@@ -79,6 +82,10 @@ class PartitionFetch:
     def is_at_end(self, is_committed_only: bool) -> bool:
         """Whether there was nothing more at the last answer."""
         return UNKNOWN < self.end(is_committed_only) <= self.position
+
+    def go_to(self, offset: int) -> None:
+        """Read on from there. Which leader took what is before it is not known."""
+        self.position, self.fetched_epoch = offset, NO_EPOCH
 
     # ---- where it is asked for
 

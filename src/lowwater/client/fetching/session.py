@@ -6,6 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import NamedTuple
 
 from lowwater.client.fetching.partition import PartitionFetch
+from lowwater.client.fetching.stored import NO_EPOCH
 from lowwater.types import TopicPartition
 from lowwater.wire.messages.fetch import FetchableTopicResponse, FetchPartition, FetchTopic, ForgottenTopic
 from lowwater.wire.schema import ZERO_UUID
@@ -74,8 +75,11 @@ class FetchSession:
 
     # ---- what the broker is told, and tells
 
-    def next_change(self) -> Change:
-        """What to send now; from here on the broker counts as knowing it."""
+    def next_change(self, *, has_epochs: bool = True) -> Change:
+        """What to send now; from here on the broker counts as knowing it.
+
+        `has_epochs`: it can be told the epoch of the batch that we read last, and says where its log parts from ours.
+        """
         told, dropped = self._changed, self._dropped
         if self._epoch == FIRST_EPOCH:
             told, dropped = self._wanted, {}
@@ -83,11 +87,11 @@ class FetchSession:
         for one in dropped:
             del self._known[one]
         self._known.update(told)
-        change = Change(self.id, self._epoch, self._described(told.values()), _forgotten(dropped))
+        change = Change(self.id, self._epoch, self._described(told.values(), has_epochs), _forgotten(dropped))
         self._changed, self._dropped = {}, {}
         return change
 
-    def _described(self, partitions: Iterable[PartitionFetch]) -> list[FetchTopic]:
+    def _described(self, partitions: Iterable[PartitionFetch], has_epochs: bool) -> list[FetchTopic]:
         topics: dict[str, FetchTopic] = {}
         bytes_max = self._partition_bytes(max(1, len(self._wanted)))
         for partition in partitions:
@@ -101,6 +105,7 @@ class FetchSession:
                     partition=one.partition,
                     current_leader_epoch=self._epoch_of(one),
                     fetch_offset=partition.position,
+                    last_fetched_epoch=partition.fetched_epoch if has_epochs else NO_EPOCH,
                     partition_max_bytes=bytes_max,
                 )
             )

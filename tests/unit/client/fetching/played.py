@@ -14,7 +14,7 @@ from lowwater.errors import ErrorCode
 from lowwater.testing.virtual_time import VirtualTimer
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import FetchRequest, FetchResponse, ListOffsetsResponse, MetadataResponse
-from lowwater.wire.messages.fetch import FetchableTopicResponse, LeaderIdAndEpoch, PartitionData
+from lowwater.wire.messages.fetch import EpochEndOffset, FetchableTopicResponse, LeaderIdAndEpoch, PartitionData
 from lowwater.wire.messages.list_offsets import ListOffsetsPartitionResponse, ListOffsetsTopicResponse
 from lowwater.wire.messages.metadata import (
     MetadataResponseBroker,
@@ -34,6 +34,7 @@ class Batch:
     first: int
     behind: int
     data: bytes
+    epoch: int = -1
 
 
 @dataclass
@@ -52,8 +53,22 @@ class PlayedLog:
 
     def append(self, count: int, value: bytes = b"v") -> None:
         records = [Record(self.end + at, 1_000 + at, None, value) for at in range(count)]
-        self.batches.append(Batch(self.end, self.end + count, bytes(build_batch(records, base_offset=self.end))))
+        data = bytes(build_batch(records, base_offset=self.end, leader_epoch=self.epoch))
+        self.batches.append(Batch(self.end, self.end + count, data, self.epoch))
         self.end += count
+
+    def truncate(self, end: int) -> None:
+        """Another leads, who never had what was behind; nobody else knows of it either."""
+        self.batches = [batch for batch in self.batches if batch.behind <= end]
+        self.end, self.epoch = end, self.epoch + 1
+
+    def end_of(self, epoch: int) -> EpochEndOffset | None:
+        """Where what its leaders took up to this epoch ends, and of which epoch that is. None: no such leader was."""
+        if epoch > self.epoch:
+            return None
+        before = [batch.epoch for batch in self.batches if batch.epoch <= epoch]
+        behind = (batch.first for batch in self.batches if batch.epoch > epoch)
+        return EpochEndOffset(epoch=max(before, default=epoch), end_offset=next(behind, self.end))
 
     @property
     def stable(self) -> int:
@@ -75,6 +90,7 @@ class PlayedLog:
 class Wanted:
     offset: int
     bytes_max: int
+    epoch: int = -1
     told: tuple[int, int] | None = None
 
 
@@ -233,7 +249,7 @@ class PlayedCluster:
             return ErrorCode.INVALID_FETCH_SESSION_EPOCH, False
         named = {
             ((topic.topic_id if uses_ids else topic.topic), each.partition): Wanted(
-                each.fetch_offset, each.partition_max_bytes
+                each.fetch_offset, each.partition_max_bytes, each.last_fetched_epoch
             )
             for topic in request.topics
             for each in topic.partitions
@@ -260,7 +276,7 @@ class PlayedCluster:
             if known is None:
                 session.partitions[key] = wanted
             else:
-                known.offset, known.bytes_max = wanted.offset, wanted.bytes_max
+                known.offset, known.bytes_max, known.epoch = wanted.offset, wanted.bytes_max, wanted.epoch
         for topic in request.forgotten_topics_data:
             for number in topic.partitions:
                 key = (topic.topic_id if uses_ids else topic.topic, number)
@@ -280,7 +296,7 @@ class PlayedCluster:
         for key, wanted in list(session.partitions.items()):
             data = self._partition(key, wanted, request, size, node, uses_ids)
             size += len(data.records or b"")
-            is_urgent = data.error_code != 0 or data.preferred_read_replica >= 0
+            is_urgent = data.error_code != 0 or data.preferred_read_replica >= 0 or data.diverging_epoch is not None
             has_urgent = has_urgent or is_urgent
             bounds = (data.high_watermark, data.log_start_offset)
             if not (is_full or data.records or is_urgent or bounds != wanted.told):
@@ -315,6 +331,14 @@ class PlayedCluster:
         if node != log.leader and self.preferred.get(one) != node:
             leader = LeaderIdAndEpoch(leader_id=log.leader, leader_epoch=log.epoch) if self.names_leaders else None
             return _refusal(key[1], ErrorCode.NOT_LEADER_OR_FOLLOWER, leader if uses_ids else None)
+        if wanted.epoch >= 0:
+            known = log.end_of(wanted.epoch)
+            if known is None:
+                return _refusal(key[1], ErrorCode.OFFSET_OUT_OF_RANGE)
+            if known.epoch < wanted.epoch or known.end_offset < wanted.offset:
+                diverged = _data(key[1], log, b"")
+                diverged.diverging_epoch = known
+                return diverged
         if not log.start <= wanted.offset <= log.end:
             return _refusal(key[1], ErrorCode.OFFSET_OUT_OF_RANGE)
         if request.rack_id and one in self.preferred and self.preferred[one] != node:
