@@ -1,4 +1,4 @@
-"""`format("lowwater")`: what Spark makes readers with.
+"""`format("lowwater")`: what Spark makes readers and writers with.
 
 Spark imports this to find out which formats there are, in every session: so it loads nothing but Spark's own classes.
 """
@@ -23,7 +23,12 @@ from pyspark.sql.types import (
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
-    from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader
+    from pyspark.sql.datasource import (
+        DataSourceReader,
+        DataSourceStreamReader,
+        DataSourceStreamWriter,
+        DataSourceWriter,
+    )
 
     from lowwater.spark.decoding.spec import DecodeSpec
     from lowwater.spark.options import SourceOptions
@@ -68,6 +73,16 @@ class LowwaterSource(DataSource):
         from lowwater.spark.stream_reader import LowwaterStreamReader
 
         return LowwaterStreamReader(self._scan(schema, streaming=True))
+
+    def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
+        from lowwater.spark.sink import batch_writer
+
+        return batch_writer(self.options, schema, overwrite)
+
+    def streamWriter(self, schema: StructType, overwrite: bool) -> DataSourceStreamWriter:  # noqa: N802  Spark's name
+        from lowwater.spark.sink import stream_writer
+
+        return stream_writer(self.options, schema, overwrite)
 
     def _scan(self, schema: StructType, *, streaming: bool) -> Scan:
         from lowwater.spark.columns import choose
