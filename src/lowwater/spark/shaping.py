@@ -16,8 +16,7 @@ from lowwater.spark.decoding.decoder import Decoder
 from lowwater.spark.decoding.spec import DecodeSpec
 
 MICROSECONDS = pa.timestamp("us", tz="UTC")
-NO_TIMESTAMP = pa.scalar(-1, pa.timestamp("ms", tz="UTC"))
-"""What records without a time have; the connector shows it as the last millisecond before 1970."""
+MILLISECONDS = pa.timestamp("ms", tz="UTC")
 HEADER = pa.struct([pa.field("key", pa.utf8()), pa.field("value", pa.binary())])
 HEADERS = pa.list_(pa.field("element", HEADER))
 TYPES = {
@@ -103,7 +102,9 @@ def _column(name: str, batch: Any) -> Any:
 
 
 def _microseconds(column: Any) -> Any:
-    stamped = column.fill_null(NO_TIMESTAMP) if column.null_count else column
+    """Records without a time have -1 under their null: the connector shows that, the last millisecond before 1970."""
+    # Not by fill_null: its scalar would import pandas, where that is installed, which takes longer than a batch does.
+    stamped = pa.Array.from_buffers(MILLISECONDS, len(column), [None, column.buffers()[1]], 0)
     try:
         return stamped.cast(MICROSECONDS)
     except pa.ArrowInvalid:
