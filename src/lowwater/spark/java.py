@@ -9,12 +9,12 @@ import os
 import re
 import shutil
 import subprocess
-import tempfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from lowwater.errors import LowwaterError
+from lowwater.spark.launchers import launcher, quoted
 
 OLDEST = 17
 # Spark's launcher asks for it. A runtime that was made small does not have it, and refuses to start.
@@ -33,7 +33,7 @@ for argument do
     *) set -- "$@" "$argument" ;;
   esac
 done
-exec '{java}' "$@"
+exec {java} "$@"
 """
 
 
@@ -135,23 +135,5 @@ def _major(version: str) -> int:
 def _usable_home(facts: _Facts, environment: Mapping[str, str]) -> Path:
     if facts.modules is None or VECTOR_MODULE in facts.modules:
         return facts.home
-    text = _WRAPPER.format(module=VECTOR_MODULE, java=str(facts.home / "bin" / "java").replace("'", "'\\''"))
-    cache = Path(environment.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "lowwater"
-    try:
-        return _wrapped(cache / f"java-{facts.version}", text)
-    except OSError:  # a home that cannot be written to
-        return _wrapped(Path(tempfile.mkdtemp(prefix="lowwater-java-")), text)
-
-
-def _wrapped(home: Path, text: str) -> Path:
-    """A home whose `bin/java` is `text`. Whole at any moment: several processes may do this at once."""
-    java = home / "bin" / "java"
-    if java.is_file() and java.read_text() == text and os.access(java, os.X_OK):
-        return home
-    java.parent.mkdir(parents=True, exist_ok=True)
-    handle, name = tempfile.mkstemp(dir=java.parent)
-    with os.fdopen(handle, "w") as file:
-        file.write(text)
-    os.chmod(name, 0o755)
-    os.replace(name, java)
-    return home
+    text = _WRAPPER.format(module=VECTOR_MODULE, java=quoted(facts.home / "bin" / "java"))
+    return launcher("java", text, environment).parent.parent

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from lowwater.client.loading import MissingExtraError
 from lowwater.spark.java import use_java
+from lowwater.spark.launchers import worker_python
 from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
 
@@ -68,7 +69,7 @@ def _remote(model: Model) -> SparkSession:
 
 def _prepare_workers(model: Model) -> None:
     """Workers run the same Python, with the same packages, and find the modules of the pipeline's own steps."""
-    os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+    os.environ.setdefault("PYSPARK_PYTHON", str(worker_python()))
     os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
     known = os.environ.get("PYTHONPATH", "")
     folder = os.path.abspath(model.folder)

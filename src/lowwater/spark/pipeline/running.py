@@ -59,7 +59,7 @@ class _Run:
         began_s = time.monotonic()
         try:
             for query in queries(self._model):
-                self._wait_for_others(query)
+                self._wait_for_others()
                 self._watched.append(Watched(query, self._start(query), self._observer, self._model.secrets))
             outcome = self._watch()
         finally:
@@ -68,13 +68,14 @@ class _Run:
         done = tuple(each.summary() for each in self._watched)
         return Summary(self._model.name, outcome, done, time.monotonic() - began_s)
 
-    def _wait_for_others(self, query: Query) -> None:
-        """Those that start from the same group, which this one is going to move on, must have started before."""
-        others = [each for each in self._watched if query.commits.intersection(each.query.reads)]
+    def _wait_for_others(self) -> None:
+        """One after the other: a query that starts from a group must do so before another moves the group on, and
+        Spark gives up on Python processes that many others keep from starting."""
         until_s = time.monotonic() + BEGIN_WITHIN_S
-        while any(not each.has_begun for each in others) and time.monotonic() < until_s and not self._stop.is_set():
-            self._stop.wait(POLL_S)
-            for each in others:
+        while any(not each.has_begun for each in self._watched) and time.monotonic() < until_s:
+            if self._stop.wait(POLL_S):
+                return
+            for each in self._watched:
                 each.poll()
 
     def _watch(self) -> Outcome:

@@ -34,6 +34,7 @@ def spark_settings(model: Model, machine_cores: int) -> dict[str, str]:
     if model.is_local:
         settings |= {
             "spark.ui.enabled": "false",
+            "spark.ui.showConsoleProgress": "false",
             "spark.driver.host": "127.0.0.1",
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.unix.domain.socket.enabled": "true",

@@ -12,6 +12,9 @@ from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.summary import QuerySummary
 
+# What Spark says of a query once the offsets of its first batch are known, or there is nothing to read yet.
+_BEGUN = ("Processing", "Waiting")
+
 
 class Observer(Protocol):
     """Told what happens, by the query's label. An event is what Spark tells as progress, from its JSON."""
@@ -72,7 +75,7 @@ class Watched:
         """Whether it has settled where it starts."""
         if self.batch >= 0 or not self._running.isActive:
             return True
-        return str(self._running.status["message"]).startswith("Waiting")
+        return str(self._running.status["message"]).startswith(_BEGUN)
 
     @property
     def is_between_batches(self) -> bool:
