@@ -106,7 +106,7 @@ class SinkOptions:
         given = Given(options, Where.SINK)
         _check_servers(given, "producer")
         client, notes = client_settings(given.kafka(), SINK_REFUSALS, {"client.id": SINK_CLIENT_ID})
-        sink_id, exactly_once = given.value("sinkId"), given.value("exactlyOnce")
+        exactly_once, sink_id = given.value("exactlyOnce"), given.value("sinkId")
         if exactly_once and not sink_id:
             raise OptionError("exactlyOnce needs sinkId, a name of the sink that no other has")
         return cls(client, given.value("topic"), exactly_once, sink_id, (*notes, *given.notes()))
