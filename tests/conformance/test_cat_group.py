@@ -61,6 +61,12 @@ def test_what_was_printed_is_committed(shelf: Shelf, group: str) -> None:
     assert len(alike(shelf, group, shelf.spread, "-e", "-o", "beginning", "-q", *PLACES).lines) == 6
 
 
+def test_what_is_not_to_be_stored_is_not_committed(shelf: Shelf, group: str) -> None:
+    for _ in range(2):
+        unstored = ("-X", "enable.auto.offset.store=false")
+        assert len(alike(shelf, group, shelf.spread, "-e", *FROM_START, *unstored, *PLACES).lines) == 6
+
+
 @pytest.mark.parametrize("start", ["-1", "1", "end"])
 def test_a_start_is_for_every_partition(shelf: Shelf, group: str, start: str) -> None:
     alike(shelf, group, shelf.mixed, "-e", "-o", start, *PLACES)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import time
 from collections.abc import Callable
 from typing import Any
@@ -82,6 +83,26 @@ def test_a_manager_is_live_only_when_everything_was_returned(broker: UnderTest, 
         assert manager.get_priming_watermark() is None
 
 
+def test_the_batch_size_stands_in_the_third_place_as_in_kafkars(broker: UnderTest, topic_of: TopicOf) -> None:
+    config = {"bootstrap.servers": broker.bootstrap}
+    with ConsumerManager(config, [SourceTopic.from_earliest(topic_of([1, 2, 3, 4, 5]))], 2) as manager:
+        sizes = [manager.poll(PATIENCE_S * 1000).num_rows for _ in range(3)]
+    assert sizes == [2, 2, 1]
+
+
+def test_a_moment_in_the_place_of_the_batch_size_is_refused_with_the_name_it_has() -> None:
+    with pytest.raises(ConfigError, match="cutoff_ms=1763251200000"):
+        ConsumerManager({"bootstrap.servers": "localhost:1"}, [SourceTopic("orders")], 1763251200000)
+
+
+def test_the_signature_begins_as_that_of_kafkars() -> None:
+    """`PyConsumerManager(config, topics, batch_size=None)` and `poll(timeout_ms)`, kafkars 0.0.8 says of itself."""
+    names = [*inspect.signature(ConsumerManager).parameters]
+    assert names[:3] == ["config", "topics", "batch_size"]
+    assert [*inspect.signature(ConsumerManager.poll).parameters] == ["self", "timeout_ms"]
+    assert [*inspect.signature(SourceTopic).parameters][:3] == ["name", "policy", "time_ms"]
+
+
 def test_the_state_of_partitions_has_kafkars_columns_and_meaning(broker: UnderTest, topic_of: TopicOf) -> None:
     config = {"bootstrap.servers": broker.bootstrap}
     topic = topic_of([100, 200], [])
@@ -159,6 +180,19 @@ def test_with_a_group_of_its_own_a_manager_shares_and_commits(
     with ConsumerManager(config, [SourceTopic.from_committed(topic)], group=group) as manager:
         assert poll_until_live(manager) == [100, 200]
     assert committed(writer, group) == {0: 2}
+
+
+@pytest.mark.parametrize(("stored", "expected"), [("true", {0: 2}), ("false", {})])
+def test_what_is_not_to_be_stored_is_not_committed_by_itself(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf, stored: str, expected: dict[int, int]
+) -> None:
+    topic = topic_of([100, 200])
+    settings = {"group.id": f"{topic}-group", "enable.auto.commit": "true", "enable.auto.offset.store": stored}
+    with ConsumerManager(
+        {"bootstrap.servers": broker.bootstrap, **settings}, [SourceTopic.from_earliest(topic)]
+    ) as one:
+        assert poll_until_live(one) == [100, 200]
+    assert committed(writer, f"{topic}-group") == expected
 
 
 def test_iteration_and_a_stop(broker: UnderTest, topic_of: TopicOf) -> None:

@@ -27,6 +27,21 @@ class LazyGroup(click.Group):
         assert isinstance(command, click.Command)
         return command
 
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """A command that there is not is refused with the nearest ones."""
+        if args[0] not in self._table and not args[0].startswith("-"):
+            ctx.fail(f"No such command {args[0]!r}.{_nearest(args[0], self._table)}")
+        return super().resolve_command(ctx, args)
+
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl([(name, help_line) for name, (_, help_line) in self._table.items()])
+
+
+def _nearest(name: str, known: Mapping[str, object]) -> str:
+    import difflib  # only needed once something is wrong already
+
+    close = difflib.get_close_matches(name, known)
+    return f" Did you mean {' or '.join(map(repr, close))}?" if close else f" There are {', '.join(known)}."

@@ -93,6 +93,11 @@ class ClientConfig(TypedValues):
     def uses_sasl(self) -> bool:
         return self.str("security.protocol").startswith("SASL")
 
+    @property
+    def commits_by_itself(self) -> bool:
+        """Whether a consumer commits what was returned without being told to."""
+        return self.bool("enable.auto.commit") and self.bool("enable.auto.offset.store")
+
     def __repr__(self) -> str:
         shown = (f"{name!r}: {_shown(CLIENT_SETTING[name], self._values[name])}" for name in self._given)
         return f"ClientConfig({{{', '.join(shown)}}})"

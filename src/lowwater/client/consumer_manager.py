@@ -22,6 +22,7 @@ from lowwater.positions.grammar import parse_start
 from lowwater.positions.position import Ago, AtTime, Earliest, Latest, StartPosition, Stored
 from lowwater.types import TopicPartition
 
+_ROWS_TOO_MANY = 2**31
 _POLICIES = ("latest", "earliest", "committed", "relative_time", "absolute_time", "position")
 
 
@@ -126,11 +127,11 @@ class ConsumerManager(_Managing):
         self,
         config: Mapping[str, object],
         topics: Iterable[SourceTopic],
-        cutoff_ms: int | None = None,
         batch_size: int | None = None,
+        cutoff_ms: int | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        self._reader: Reader = Reader.asked_for(_asked(config, topics, cutoff_ms, batch_size, options))
+        self._reader: Reader = Reader.asked_for(_asked(config, topics, batch_size, cutoff_ms, options))
 
     def poll(self, timeout_ms: float = POLL_MS) -> Any:
         """The next rows as a pyarrow.RecordBatch, which has none when none came in time."""
@@ -161,11 +162,11 @@ class AsyncConsumerManager(_Managing):
         self,
         config: Mapping[str, object],
         topics: Iterable[SourceTopic],
-        cutoff_ms: int | None = None,
         batch_size: int | None = None,
+        cutoff_ms: int | None = None,
         **options: Unpack[SharedOptions],
     ) -> None:
-        self._reader: AsyncReader = AsyncReader.asked_for(_asked(config, topics, cutoff_ms, batch_size, options))
+        self._reader: AsyncReader = AsyncReader.asked_for(_asked(config, topics, batch_size, cutoff_ms, options))
 
     async def poll(self, timeout_ms: float = POLL_MS) -> Any:
         """The next rows as a pyarrow.RecordBatch, which has none when none came in time."""
@@ -192,18 +193,25 @@ class AsyncConsumerManager(_Managing):
         await self._reader.__aexit__(kind, error, at)
 
 
+def _check_size(batch_size: int) -> None:
+    """The cutoff stood in the third place before kafkars 0.0.8 did without."""
+    if batch_size >= _ROWS_TOO_MANY:
+        raise ConfigError(f"batch_size is a number of rows, not {batch_size}; was cutoff_ms={batch_size} meant?")
+
+
 def _asked(
     config: Mapping[str, object],
     topics: Iterable[SourceTopic],
-    cutoff_ms: int | None,
     batch_size: int | None,
+    cutoff_ms: int | None,
     options: SharedOptions,
 ) -> Asked:
     given = cast(ReadOptions, {"cutoff": cutoff_ms, **options, "config": config})
     if batch_size is not None:
+        _check_size(batch_size)
         given["batch_size"] = batch_size
     asked = ask({topic.name: topic.start for topic in topics}, **given)
     if "group" in options:
         return asked
-    commits = asked.config.is_given("enable.auto.commit") and asked.config.bool("enable.auto.commit")
+    commits = asked.config.is_given("enable.auto.commit") and asked.config.commits_by_itself
     return replace(asked, options=replace(asked.options, joins=False, resumes=False, commits=commits))

@@ -97,10 +97,7 @@ class Reading:
     @property
     def _commits_by_itself(self) -> bool:
         commits = self._options.commits
-        if commits is not None:
-            return commits
-        config = self._cluster.network.config
-        return config.bool("enable.auto.commit") and config.bool("enable.auto.offset.store")
+        return self._cluster.network.config.commits_by_itself if commits is None else commits
 
     async def _follow(self, watch: TopicWatch) -> None:
         """Without a group's other members: every partition, also those that are added later."""

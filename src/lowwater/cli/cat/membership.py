@@ -99,7 +99,7 @@ class Session:
         # As librdkafka has it: the beginning of a name has to match.
         patterns = [f"(?:{topic}).*" for topic in topics if topic.startswith("^")]
         self._member = Member(Coordinator(cluster, self._group), self, topics=names, pattern="|".join(patterns) or None)
-        self._commits = config.bool("enable.auto.commit")
+        self._commits = config.commits_by_itself
         self._committer = Committer(
             self._member.commit, cluster.network.driver, interval_ms=config.int("auto.commit.interval.ms")
         )

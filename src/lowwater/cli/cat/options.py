@@ -43,7 +43,8 @@ def _refuse_registry(_: click.Context, __: click.Parameter, url: str | None) -> 
 
 OPTIONS = (
     _mode("C", "Consume: print records."),
-    _mode("P", "Produce: send stdin, or files. Taken when stdin is not a terminal and no mode is given."),
+    _mode("P", "Produce: send stdin, or files. Taken when stdin is not a terminal and no mode is given. "
+          "Needs pip install 'lowwater[reader]'."),
     click.option("-G", "group", metavar="GROUP", callback=_group,
                  help="Consume as a member of a group; topics follow."),
     _mode("L", "List brokers, topics and partitions."),
