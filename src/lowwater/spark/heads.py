@@ -32,7 +32,7 @@ PACE_MS = 25
 PATIENCE_MS = 2_000
 """So long Spark waits for an answer when there is an older one."""
 WIDE_MS = 1_000
-"""So often a look is also for new partitions, and for where logs begin."""
+"""So often a look is wide in any case."""
 
 
 class Topics(Protocol):
@@ -76,9 +76,12 @@ class Heads:
             return latest
         return self.look(PATIENCE_MS)
 
-    def look(self, patience_ms: float | None = None, *, pace_ms: float = 0) -> Snapshot:
-        """Asked for after this was called; the last one when brokers need longer than `patience_ms`."""
-        looking = self._client.run(self._begin(pace_ms))
+    def look(self, patience_ms: float | None = None, *, pace_ms: float = 0, is_wide: bool = False) -> Snapshot:
+        """Asked for after this was called; the last one when brokers need longer than `patience_ms`.
+
+        `is_wide`: also for new partitions, other topics of the same name, and where logs begin.
+        """
+        looking = self._client.run(self._begin(pace_ms, is_wide))
         if not self._client.wait(looking, None if self._latest is None else patience_ms):
             assert self._latest is not None
             return self._latest
@@ -90,10 +93,10 @@ class Heads:
             LOG.warning("where partitions end cannot be asked, it is tried again: %s", error)
         return self._latest
 
-    async def _begin(self, pace_ms: float) -> Flow[Snapshot]:
+    async def _begin(self, pace_ms: float, is_wide: bool) -> Flow[Snapshot]:
         """One at a time: while brokers do not answer, the look that waits for them goes on."""
         if self._looking is None or self._looking.done:
-            self._looking = Flow(self._looks.look(pace_ms))
+            self._looking = Flow(self._looks.look(pace_ms, is_wide))
         return self._looking
 
 
@@ -112,12 +115,12 @@ class Looks:
         self._began_ms = float("-inf")
         self._wide_ms = float("-inf")
 
-    async def look(self, pace_ms: float) -> Snapshot:
+    async def look(self, pace_ms: float, is_wide: bool) -> Snapshot:
         rest_ms = self._began_ms + pace_ms - self._driver.monotonic_ms()
         if rest_ms > 0:
             await sleep(self._driver, rest_ms)
         self._began_ms = self._driver.monotonic_ms()
-        is_wide = self._began_ms - self._wide_ms >= WIDE_MS
+        is_wide = is_wide or self._began_ms - self._wide_ms >= WIDE_MS
         try:
             return await self._snapshot(is_wide=is_wide)
         except UnknownTopicError:

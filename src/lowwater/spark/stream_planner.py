@@ -15,7 +15,7 @@ from lowwater.spark import data_loss
 from lowwater.spark.driver_client import DriverClient
 from lowwater.spark.heads import PATIENCE_MS, Heads
 from lowwater.spark.limits import WAIT, Gap, batch_end, gaps
-from lowwater.spark.offsets import Offset, advance, ranges
+from lowwater.spark.offsets import Offset, advance, check_ids, ranges
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
@@ -92,7 +92,7 @@ class StreamPlanner:
         return self._heads.look(PATIENCE_MS, pace_ms=self._options.head_interval_ms)
 
     def _end(self, start: Offset, snapshot: Snapshot, limit: int | None) -> Offset:
-        self._tell(gaps(start, snapshot))
+        self._look_for_gaps(start, snapshot)
         now_ms = self.client.now_ms()
         target = None
         if snapshot is self._target:
@@ -105,11 +105,16 @@ class StreamPlanner:
         self._last_ms = now_ms
         return advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
 
-    def _tell(self, found: list[Gap]) -> None:
-        """Each once: Spark asks many times a second."""
-        news = [gap for gap in found if gap not in self._told]
+    def _look_for_gaps(self, start: Offset, snapshot: Snapshot) -> None:
+        """Each is told once: Spark asks many times a second. A topic that was made anew is another matter."""
+        check_ids(start, snapshot.ids)
+        if self._told.issuperset(gaps(start, snapshot)):
+            return
+        surely = self._heads.look(PATIENCE_MS, is_wide=True)
+        check_ids(start, surely.ids)
+        news = [gap for gap in gaps(start, surely) if gap not in self._told]
+        self._told.update(news)
         if news:
-            self._told.update(news)
             data_loss.at_planning(news, fails=self._options.fail_on_loss)
 
     def reported_offset(self) -> dict[str, Any] | None:
