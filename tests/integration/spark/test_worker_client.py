@@ -1,0 +1,157 @@
+"""What a task reads, in a process that goes on to the next one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from tests.fresh import fresh
+from tests.reader.writing import Writer
+
+from lowwater import TopicPartition
+from lowwater.client.errors import ClientError
+from lowwater.spark import worker_client
+from lowwater.spark.columns import Chosen
+from lowwater.spark.data_loss import DataLossError
+from lowwater.spark.options import SourceOptions
+from lowwater.spark.scan import Scan
+from lowwater.spark.splitting import Task, TaskRange
+from lowwater.testing import Broker
+
+ROWS = 30_000
+Scanning = Callable[..., Scan]
+
+
+@pytest.fixture(autouse=True)
+def fresh_process() -> Iterator[None]:
+    """As a worker begins: without clients."""
+    yield
+    for client in list(worker_client._clients.values()):
+        worker_client.forget(client)
+
+
+@pytest.fixture(scope="module")
+def topic(broker: Broker) -> str:
+    name = fresh("tasks")
+    for partition in range(2):
+        broker.fill(name, partition, next=ROWS)
+    return name
+
+
+@pytest.fixture
+def scanning(options: Callable[..., SourceOptions], topic: str) -> Scanning:
+    def make(*names: str, **given: Any) -> Scan:
+        return Scan(options(**{"subscribe": topic} | given), tuple(map(Chosen, names or ("partition", "offset"))))
+
+    return make
+
+
+def task(topic: str, *ranges: tuple[int, int, int]) -> Task:
+    return Task(tuple(TaskRange(topic, partition, start, end, "") for partition, start, end in ranges))
+
+
+def rows(batches: Iterator[Any]) -> list[tuple[Any, ...]]:
+    return sorted(tuple(row.values()) for batch in batches for row in batch.to_pylist())
+
+
+def test_a_task_reads_all_of_its_ranges_and_no_more(scanning: Scanning, topic: str) -> None:
+    found = rows(scanning().read(task(topic, (0, 5, 5_005), (1, 100, 110))))
+    assert found == [(0, offset) for offset in range(5, 5_005)] + [(1, offset) for offset in range(100, 110)]
+
+
+def test_the_task_of_nothing_reads_nothing(scanning: Scanning) -> None:
+    assert list(scanning().read(None)) == []
+
+
+def test_batches_have_5_to_10_thousand_rows_and_one_schema(scanning: Scanning, topic: str) -> None:
+    batches = list(scanning("value", "offset").read(task(topic, (0, 0, ROWS), (1, 0, ROWS))))
+    sizes = [batch.num_rows for batch in batches]
+    assert sum(sizes) == 2 * ROWS
+    assert max(sizes) <= 10_000
+    assert sum(sizes) / len(sizes) >= 5_000
+    assert {batch.schema for batch in batches} == {batches[0].schema}
+
+
+def test_the_next_task_has_its_connections_already(scanning: Scanning, topic: str, broker: Broker) -> None:
+    scan = scanning()
+    rows(scan.read(task(topic, (0, 0, 10))))
+    before = broker.requests()
+    assert rows(scan.read(task(topic, (0, 10, 12)))) == [(0, 10), (0, 11)]
+    asked = {name for name, count in broker.requests().items() if count > before.get(name, 0)}
+    assert asked == {"Fetch"}
+
+
+def test_other_settings_have_a_client_of_their_own_and_few_are_kept(scanning: Scanning, topic: str) -> None:
+    for number in range(worker_client.CLIENTS_MAX + 2):
+        scan = scanning(kafka_client_id=f"number-{number}")
+        assert rows(scan.read(task(topic, (0, number, number + 1)))) == [(0, number)]
+    assert len(worker_client._clients) == worker_client.CLIENTS_MAX
+
+
+def test_a_client_of_another_process_is_not_used(
+    scanning: Scanning, topic: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    scan = scanning()
+    rows(scan.read(task(topic, (0, 0, 1))))
+    [inherited] = worker_client._clients.values()
+    monkeypatch.setattr(inherited, "pid", -1)
+    assert rows(scan.read(task(topic, (0, 1, 2)))) == [(0, 1)]
+    assert inherited not in worker_client._clients.values()
+
+
+def test_a_task_that_is_left_half_way_disturbs_no_other(scanning: Scanning, topic: str) -> None:
+    scan = scanning()
+    half = scan.read(task(topic, (0, 0, ROWS)))
+    next(half)
+    half.close()
+    assert rows(scan.read(task(topic, (1, 0, 3)))) == [(1, 0), (1, 1), (1, 2)]
+
+
+def test_deleted_rows_fail_the_task_with_their_range_or_are_skipped(
+    scanning: Scanning, broker: Broker, writer: Writer, caplog: pytest.LogCaptureFixture
+) -> None:
+    name = fresh("tasks-deleted")
+    broker.fill(name, next=100)
+    writer.admin.delete_records({TopicPartition(name, 0): 40})
+    with pytest.raises(DataLossError, match=rf"'{name}' partition 0: offsets \[10, 40\) are gone"):
+        rows(scanning(subscribe=name).read(task(name, (0, 10, 50))))
+    goes_on = scanning(subscribe=name, failOnDataLoss="false")
+    assert rows(goes_on.read(task(name, (0, 10, 50)))) == [(0, offset) for offset in range(40, 50)]
+    assert "[10, 40)" in caplog.text
+
+
+def test_after_a_failure_the_next_task_begins_anew(scanning: Scanning, topic: str, broker: Broker) -> None:
+    scan = scanning()
+    rows(scan.read(task(topic, (0, 0, 1))))
+    [failed] = worker_client._clients.values()
+    impatient = Scan(scan.options, scan.chosen)
+    broker.faults.delay("Fetch", 60_000)
+    try:
+        with pytest.raises(ClientError):
+            list(worker_client.read_task(
+                impatient.options.client.settings,
+                task(topic, (0, 1, 2)),
+                _shape(impatient),
+                on_lost=lambda lost: None,
+                patience_ms=100,
+            ))  # fmt: skip
+    finally:
+        broker.faults.clear()
+    assert failed not in worker_client._clients.values()
+    assert rows(scan.read(task(topic, (0, 1, 2)))) == [(0, 1)]
+
+
+def _shape(scan: Scan) -> Any:
+    from lowwater.spark.shaping import shape_of
+
+    return shape_of(scan.chosen, None)
+
+
+@pytest.mark.parametrize(("isolation", "count"), [("read_committed", 2), ("read_uncommitted", 4)])
+def test_isolation_is_the_clients(scanning: Scanning, writer: Writer, isolation: str, count: int) -> None:
+    name = fresh("tasks-aborted")
+    writer.create(name, 1)
+    writer.write(TopicPartition(name, 0), [1, {"abort": [2, 3]}, {"commit": [4]}])
+    scan = scanning(subscribe=name, kafka_isolation_level=isolation)
+    assert len(rows(scan.read(task(name, (0, 0, 6))))) == count
