@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -69,8 +68,8 @@ def _remote(model: Model) -> SparkSession:
 
 def _prepare_workers(model: Model) -> None:
     """Workers run the same Python, with the same packages, and find the modules of the pipeline's own steps."""
-    os.environ.setdefault("PYSPARK_PYTHON", str(worker_python()))
-    os.environ.setdefault("PYSPARK_DRIVER_PYTHON", sys.executable)
+    for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # tasks, and what plans for them
+        os.environ.setdefault(variable, str(worker_python()))
     known = os.environ.get("PYTHONPATH", "")
     folder = os.path.abspath(model.folder)
     if folder not in known.split(os.pathsep):
