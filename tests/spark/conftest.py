@@ -10,10 +10,13 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 from tests.conformance.under_test import UnderTest
-from tests.conftest import SPARK_TESTS, require_peer
+from tests.conftest import require_peer
 from tests.spark.reading import Spark
 from tests.spark.writing import Topics
 
+from lowwater.spark.launchers import worker_python
+
+SPARK_TESTS = Path(__file__).parent
 TIMEOUT_S = 600
 """A session takes a minute to start on a busy machine."""
 _QUICK_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
@@ -22,13 +25,19 @@ CONFS = {
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.extraJavaOptions": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC",
-    "spark.ui.enabled": "false",
+    "spark.ui.port": "0",
     "spark.ui.showConsoleProgress": "false",
     "spark.log.level": "ERROR",
     "spark.sql.shuffle.partitions": "2",
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.streaming.checkpointFileManagerClass": _QUICK_FILES,
     "spark.python.unix.domain.socket.enabled": "true",
+}
+
+EVENT_LOG = {
+    "spark.eventLog.enabled": "true",
+    "spark.eventLog.rolling.enabled": "false",
+    "spark.eventLog.compress": "false",
 }
 
 
@@ -41,11 +50,17 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_peer("java")
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_DRIVER_PYTHON"] = sys.executable
+    os.environ["PYSPARK_PYTHON"] = str(worker_python())
+    # What Spark shows of a query, in its pages and its event log, is searched for secrets.
+    folders = {
+        "spark.sql.warehouse.dir": str(tmp_path_factory.mktemp("warehouse")),
+        "spark.eventLog.dir": tmp_path_factory.mktemp("events").as_uri(),
+    }
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in CONFS.items():
+    for name, value in (CONFS | EVENT_LOG | folders).items():
         builder = builder.config(name, value)
-    session = builder.config("spark.sql.warehouse.dir", str(tmp_path_factory.mktemp("warehouse"))).getOrCreate()
+    session = builder.getOrCreate()
     yield session
     session.stop()
 
