@@ -104,7 +104,7 @@ def test_topics_are_not_overwritten(spark: Spark) -> None:
 
 def test_a_row_that_cannot_be_delivered_fails_the_write(spark: Spark, topics: Topics) -> None:
     topic = topics.create(2)
-    with pytest.raises(PythonException, match="1 of 1 rows were not written.*too large"):
+    with pytest.raises(PythonException, match=r"1 of 1 rows were not written.*too large"):
         write(spark, spark.session.sql("SELECT repeat('x', 2000000) AS value"), topic=topic)
     with pytest.raises(PythonException, match="the topic has 2 partitions"):
         write(spark, spark.session.sql("SELECT 'a' AS value, 9 AS partition"), topic=topic)
