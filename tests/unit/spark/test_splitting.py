@@ -95,6 +95,10 @@ def test_several_partitions_share_a_task_when_there_are_more_than_cores():
     assert sizes(split(batch(7, 5, 4, 3), cores=2)) == [[7, 3], [5, 4]]
 
 
+def test_shared_tasks_are_of_about_the_same_size():
+    assert sizes(split(batch(1, 1, 1, 9), cores=2)) == [[1, 1, 1], [9]]
+
+
 def test_a_minimum_goes_before_the_cores():
     assert len(split(batch(7, 5, 4, 3), cores=2, tasks_min=3)) == 3
 
