@@ -71,15 +71,15 @@ def read_number(op: int, at: int, end: int) -> tuple[int, int, int]:
     if fault:
         return 0, at, fault
     number = zigzag(bits)
-    if (op == INT or op == INT_AS_FLOAT or op == INT_AS_DOUBLE) and (number < INT_MIN or number > INT_MAX):
+    if (op in (INT, INT_AS_FLOAT, INT_AS_DOUBLE)) and (number < INT_MIN or number > INT_MAX):
         return 0, at, TOO_BIG
     if op == MILLIS:
         if number > MILLIS_MAX or number < -MILLIS_MAX:
             return 0, at, TOO_BIG
         return number * 1000, at, GOOD
-    if op == AS_FLOAT or op == INT_AS_FLOAT:
+    if op in (AS_FLOAT, INT_AS_FLOAT):
         return numba.int64(bits_of_float(numba.float32(number))), at, GOOD
-    if op == AS_DOUBLE or op == INT_AS_DOUBLE:
+    if op in (AS_DOUBLE, INT_AS_DOUBLE):
         return bits_of_double(numba.float64(number)), at, GOOD
     return number, at, GOOD
 
@@ -116,7 +116,7 @@ def read_octets(op: int, at: int, end: int, fixed: int) -> tuple[int, int, int]:
     return size, at, GOOD
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, forceinline=True)
 def read_decimal(at: int, size: int, limits: Any, limit: int) -> tuple[int, int, int]:
     """Big-endian two's complement as its low and high half; TOO_BIG when it has more digits than it may."""
     low = high = numba.uint64(0)
@@ -140,13 +140,13 @@ def read_decimal(at: int, size: int, limits: Any, limit: int) -> tuple[int, int,
     return numba.int64(low), numba.int64(high), GOOD
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, forceinline=True)
 def read_value(op: int, at: int, end: int, a: int, b: int, numbers: Any) -> tuple[int, int, int, int]:
     """Both halves of a slot, the place behind the value, and what is wrong."""
-    if op == BOOLEAN or op == FLOAT or op == DOUBLE or op == FLOAT_AS_DOUBLE:
+    if op in (BOOLEAN, FLOAT, DOUBLE, FLOAT_AS_DOUBLE):
         x, at, fault = read_bits(op, at, end)
         return x, 0, at, fault
-    if op == TEXT or op == OCTETS or op == FIXED or op == DECIMAL:
+    if op in (TEXT, OCTETS, FIXED, DECIMAL):
         size, at, fault = read_octets(op, at, end, a)
         if fault or op != DECIMAL:
             return at, size, at + size, fault
@@ -178,7 +178,7 @@ def next_block(at: int, end: int) -> tuple[int, int, int]:
     return -count, at, GOOD
 
 
-@numba.njit(nogil=True)
+@numba.njit(nogil=True, forceinline=True)
 def walk(
     steps: Any,
     numbers: Any,

@@ -1,7 +1,7 @@
 """From the schema a row was written with, and the one it is read as, to the kernel's steps.
 
-Resolution is Avro's: fields by name or the reader's alias, in the writer's order; what only the writer has is read over;
-what only the reader has takes its default; int, long, float and double widen; string and bytes change places; a symbol
+Resolution is Avro's: fields by name or the reader's alias, in the writer's order; what only the writer has is read
+over; what only the reader has takes its default; int, long, float and double widen; string and bytes change places; a symbol
 that the reader lacks is its enum's default. Names of records are compared only to choose a branch of a union.
 """
 
@@ -68,7 +68,7 @@ class Program:
         self._arrays: tuple[npt.NDArray[np.int64], npt.NDArray[np.int64]] | None = None
 
     def add(self, writer: Avro, reader: Avro, column: Column, around: Column | None = None) -> int:
-        """Steps that read rows of `writer` into the columns of `reader`, with a struct around them or not; the entry."""
+        """Steps that read rows of `writer` into the columns of `reader`, maybe in a struct around; the entry."""
         steps, numbers = len(self._steps), len(self._numbers)
         try:
             if around is not None:

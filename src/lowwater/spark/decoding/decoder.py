@@ -92,7 +92,9 @@ def _form(spec: DecodeSpec) -> Format:
         from lowwater.spark.decoding.avro_values import AvroValues
 
         return AvroValues(spec)
-    raise DecodeError(f"decode: {spec.format} is not there yet")
+    from lowwater.spark.decoding.protobuf_values import ProtobufValues
+
+    return ProtobufValues(spec)
 
 
 def _plain(value: object) -> object:

@@ -1,55 +1,122 @@
-"""JSON objects to columns."""
+"""JSON objects to columns, by the columns that the user named."""
 
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.json
 
-from lowwater.spark.decoding.arrow_types import arrow_schema
+from lowwater.spark.decoding import json_kernel as kernel
+from lowwater.spark.decoding.arrow_types import arrow_schema, arrow_type
 from lowwater.spark.decoding.ddl import parse_ddl
 from lowwater.spark.decoding.decoder import Decoded
+from lowwater.spark.decoding.errors import SchemaError
+from lowwater.spark.decoding.json_scanning import FAULTS
+from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs, bitmap_of, texts_of
+from lowwater.spark.decoding.rows import Rows, decode_rows
+from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Scalar, StructOf
 from lowwater.spark.decoding.spec import DecodeSpec
+
+_KINDS = {
+    "bool": kernel.BOOL, "float32": kernel.FLOAT, "float64": kernel.FLOAT, "utf8": kernel.TEXT,
+    "binary": kernel.OCTETS, "date": kernel.DATE, "timestamp": kernel.TIME, "timestamp_ntz": kernel.LOCAL_TIME,
+}
+_BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
 
 class JsonValues:
     """Objects of one shape; fields that the shape does not name are left out, missing ones are null."""
 
     def __init__(self, spec: DecodeSpec) -> None:
-        self.schema = arrow_schema(parse_ddl(str(spec.schema)))
-        self._options = pyarrow.json.ParseOptions(explicit_schema=self.schema, unexpected_field_behavior="ignore")
+        shape = parse_ddl(str(spec.schema))
+        self.schema = arrow_schema(shape)
+        self._layout = Layout(shape)
+        self._tables = _Tables(self._layout)
+        self._stack = np.zeros((kernel.DEPTH_MAX + 1, kernel.FRAME_FIELDS), np.int64)
 
     def decode(self, values: pa.Array) -> Decoded:
-        texts = values.to_pylist()
-        rows = [row for row, text in enumerate(texts) if text is not None]
-        bad: list[tuple[int, str]] = []
-        tables: list[tuple[list[int], pa.Table]] = []
-        self._parse(texts, rows, tables, bad)
-        bad.sort()
-        good = [row for part, _ in tables for row in part]
-        places = np.full(len(texts), -1, np.int64)
-        places[good] = np.arange(len(good))
-        table = pa.concat_tables([one for _, one in tables] or [self.schema.empty_table()]).combine_chunks()
-        whole = pa.StructArray.from_arrays([one.combine_chunks() for one in table.columns], fields=list(self.schema))
-        struct = whole.take(pa.array(places, mask=places < 0))
-        return Decoded(struct, np.array([row for row, _ in bad], np.int32), tuple(reason for _, reason in bad))
+        return self.decode_rows(Rows.of(values))
 
-    def _parse(
-        self, texts: list[bytes], rows: list[int], tables: list[tuple[list[int], pa.Table]], bad: list[tuple[int, str]]
-    ) -> None:
-        if not rows:
-            return None
-        data = b"\n".join(texts[row] for row in rows)
-        reading = pyarrow.json.ReadOptions(use_threads=False, block_size=len(data) + 1)
-        try:
-            table = pyarrow.json.read_json(pa.BufferReader(data), read_options=reading, parse_options=self._options)
-            if table.num_rows == len(rows):
-                return tables.append((rows, table.select(self.schema.names)))
-            reason = "not one JSON object"
-        except pa.ArrowInvalid as error:
-            reason = str(error)
-        if len(rows) == 1:
-            return bad.append((rows[0], reason))
-        half = len(rows) // 2
-        self._parse(texts, rows[:half], tables, bad)
-        self._parse(texts, rows[half:], tables, bad)
+    def decode_rows(self, rows: Rows) -> Decoded:
+        tables, counts = self._tables, np.zeros(2, np.int64)
+        seen = np.zeros(len(self._layout.columns), np.int64)
+        scratch = np.empty(max(int(rows.sizes.max(initial=0)), 1), np.uint8)
+
+        def walk(table: npt.NDArray[np.int64], slots: Longs, valid: npt.NDArray[np.uint8], fill: bool) -> None:
+            rows.arena = np.empty(int(counts[kernel.REWRITTEN]) + 1, np.uint8)
+            counts[kernel.REWRITTEN] = 0
+            kernel.walk_json(
+                *(tables.nodes, tables.fields, tables.opens, tables.limits),
+                *(table, slots, valid, self._layout.row_columns, self._stack, seen, counts, rows.arena, scratch),
+                *(rows.places, rows.sizes, rows.faults, fill),
+            )
+
+        return decode_rows(self._layout, rows, walk, self._explain)
+
+    def _explain(self, fault: int, column: int, place: int) -> str:
+        where = f"field {self._tables.names[column]}: " if column > 0 else ""
+        return f"{where}{FAULTS[fault]} (byte {place})"
+
+
+class _Tables:
+    """The columns as the kernel's nodes, with the names of fields, and where they are in words."""
+
+    def __init__(self, layout: Layout) -> None:
+        self.nodes = np.zeros((len(layout.columns), kernel.NODE_FIELDS), np.int64)
+        self.names = [""] * len(layout.columns)
+        self._fields: list[list[int]] = []
+        self._opens: list[int] = []
+        self._limits: list[int] = []
+        self._texts: list[npt.NDArray[np.uint8]] = []
+        self._add(layout.root, "")
+        self.fields = np.array(self._fields or [[0] * kernel.FIELD_FIELDS], np.int64)
+        self.opens = np.array([*self._opens, 0], np.int64)
+        self.limits = np.array([*self._limits, 0], np.uint64)
+
+    def _add(self, column: Column, name: str) -> None:
+        self.names[column.index] = name
+        node = self.nodes[column.index]
+        match column.shape:
+            case StructOf(fields):
+                node[kernel.KIND] = kernel.STRUCT
+                self._add_struct(column, [name for name, _ in fields], name)
+            case ListOf():
+                node[kernel.KIND], node[kernel.ITEM] = kernel.LIST, column.children[0].index
+                self._add(column.children[0], f"{name}[]")
+            case MapOf(key=key):
+                if key != Scalar("utf8"):
+                    raise SchemaError(f"decode.schema: keys of the map {name!r} have to be strings in JSON")
+                node[kernel.KIND], node[kernel.ITEM] = kernel.MAP, column.children[0].index
+                self._add(column.children[0], f"{name}{{}}")
+                self._add(column.children[1], f"{name}{{}}")
+            case Decimal(precision, scale):
+                limit = 10**precision
+                node[kernel.KIND], node[kernel.A], node[kernel.B] = kernel.DECIMAL, scale, len(self._limits)
+                self._limits += [limit >> 64, limit & 0xFFFFFFFFFFFFFFFF]
+            case Scalar(kind):
+                node[kernel.KIND], node[kernel.A] = _KINDS.get(kind, kernel.WHOLE), _BITS.get(kind, 0)
+                if node[kernel.KIND] == kernel.FLOAT:
+                    column.width, column.finish = 2, _floats(arrow_type(column.shape))
+
+    def _add_struct(self, column: Column, names: list[str], path: str) -> None:
+        node = self.nodes[column.index]
+        below = [one.index for child in column.children for one in child.with_row()]
+        node[kernel.FIRST_OPEN], node[kernel.OPEN_COUNT] = len(self._opens), len(below)
+        node[kernel.FIRST_FIELD], node[kernel.FIELD_COUNT] = len(self._fields), len(names)
+        self._opens += below
+        for name, child in zip(names, column.children, strict=True):
+            text = np.frombuffer(name.encode() + b"\0", np.uint8)
+            self._texts.append(text)
+            self._fields.append([text.ctypes.data, len(text) - 1, child.index])
+        for name, child in zip(names, column.children, strict=True):
+            self._add(child, f"{path}.{name}" if path else name)
+
+
+def _floats(kind: pa.DataType) -> Finish:
+    """Numbers as they were written, which Arrow reads exactly."""
+
+    def finish(raw: Longs, valid: npt.NDArray[np.bool_]) -> pa.Array:
+        buffers = [bitmap_of(valid), *texts_of(raw)]
+        return pa.Array.from_buffers(pa.utf8(), len(valid), buffers).cast(kind)
+
+    return finish

@@ -94,6 +94,20 @@ def put_null(columns: Any, values: Any, valid: Any, column: int, fill: bool) -> 
         values[columns[column, PLACE] + slot] = columns[columns[column, CHILD], LENGTH]
 
 
+@numba.njit(nogil=True, forceinline=True)
+def set_last(columns: Any, values: Any, valid: Any, column: int, x: int, y: int) -> None:
+    """Fill the slot that was opened last; a list's says already where its items begin."""
+    slot = columns[column, LENGTH] - 1
+    valid[columns[column, VALID] + slot] = 1
+    width = columns[column, WIDTH]
+    if columns[column, CHILD] >= 0 or not width:
+        return
+    at = columns[column, PLACE] + slot * width
+    values[at] = x
+    if width == 2:
+        values[at + 1] = y
+
+
 @numba.njit(nogil=True)
 def put_null_row(columns: Any, values: Any, valid: Any, row_columns: Any, fill: bool) -> None:
     for column in row_columns:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from lowwater.spark.decoding.errors import DecodeError
-from lowwater.spark.decoding.spec import DecodeSpec, ReadFile
+from lowwater.spark.decoding.spec import PROTOBUF, DecodeSpec, ReadFile
 
 
 def load_spec(spec: DecodeSpec, read: ReadFile | None = None) -> DecodeSpec:
@@ -14,7 +14,8 @@ def load_spec(spec: DecodeSpec, read: ReadFile | None = None) -> DecodeSpec:
     if spec.schema_file is None:
         return spec
     data = (read or _read)(spec.schema_file)
-    return replace(spec, schema=_text(spec.schema_file, data), schema_file=None)
+    is_set = spec.format == PROTOBUF and not spec.schema_file.endswith(".proto")
+    return replace(spec, schema=data if is_set else _text(spec.schema_file, data), schema_file=None)
 
 
 def _read(path: str) -> bytes:

@@ -26,6 +26,7 @@ class Rows:
     sizes: Longs
     faults: Table
     held: pa.Array
+    arena: npt.NDArray[np.uint8] | None = None  # texts that had to be rewritten, if a format has such
 
     @classmethod
     def of(cls, values: pa.Array) -> Rows:
