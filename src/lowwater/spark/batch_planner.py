@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 
 from lowwater.positions.position import AtTime, StartPosition
@@ -14,9 +15,13 @@ from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
 from lowwater.types import TopicPartition
 
+LOG = logging.getLogger("lowwater.spark")
+
 
 def plan(options: SourceOptions, bounds: Bounds) -> list[Task]:
     """Its tasks. Rows that no filter lets through need not be read."""
+    for warning in options.warnings:
+        LOG.warning("%s", warning)
     client = DriverClient(options.client.settings)
     try:
         return _plan(options, bounds, Heads(client, options.topics, options.isolation))

@@ -11,24 +11,16 @@ from tests.reader.writing import Writer
 
 from lowwater import TopicPartition
 from lowwater.client.errors import ClientError
-from lowwater.spark import worker_client
 from lowwater.spark.columns import Chosen
 from lowwater.spark.data_loss import DataLossError
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.scan import Scan
 from lowwater.spark.splitting import Task, TaskRange
+from lowwater.spark.worker_client import clients
 from lowwater.testing import Broker
 
 ROWS = 30_000
 Scanning = Callable[..., Scan]
-
-
-@pytest.fixture(autouse=True)
-def fresh_process() -> Iterator[None]:
-    """As a worker begins: without clients."""
-    yield
-    for client in list(worker_client._clients.values()):
-        worker_client.forget(client)
 
 
 @pytest.fixture(scope="module")
@@ -40,11 +32,18 @@ def topic(broker: Broker) -> str:
 
 
 @pytest.fixture
-def scanning(options: Callable[..., SourceOptions], topic: str) -> Scanning:
-    def make(*names: str, **given: Any) -> Scan:
-        return Scan(options(**{"subscribe": topic} | given), tuple(map(Chosen, names or ("partition", "offset"))))
+def scanning(options: Callable[..., SourceOptions], topic: str) -> Iterator[Scanning]:
+    """Clients that tasks keep are closed with the test, as with the process of a worker."""
+    made: list[Scan] = []
 
-    return make
+    def make(*names: str, **given: Any) -> Scan:
+        chosen = tuple(map(Chosen, names or ("partition", "offset")))
+        made.append(Scan(options(**{"subscribe": topic} | given), chosen))
+        return made[-1]
+
+    yield make
+    for scan in made:
+        clients.forget(scan.options.client.settings)
 
 
 def task(topic: str, *ranges: tuple[int, int, int]) -> Task:
@@ -82,24 +81,6 @@ def test_the_next_task_has_its_connections_already(scanning: Scanning, topic: st
     assert asked == {"Fetch"}
 
 
-def test_other_settings_have_a_client_of_their_own_and_few_are_kept(scanning: Scanning, topic: str) -> None:
-    for number in range(worker_client.CLIENTS_MAX + 2):
-        scan = scanning(kafka_client_id=f"number-{number}")
-        assert rows(scan.read(task(topic, (0, number, number + 1)))) == [(0, number)]
-    assert len(worker_client._clients) == worker_client.CLIENTS_MAX
-
-
-def test_a_client_of_another_process_is_not_used(
-    scanning: Scanning, topic: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    scan = scanning()
-    rows(scan.read(task(topic, (0, 0, 1))))
-    [inherited] = worker_client._clients.values()
-    monkeypatch.setattr(inherited, "pid", -1)
-    assert rows(scan.read(task(topic, (0, 1, 2)))) == [(0, 1)]
-    assert inherited not in worker_client._clients.values()
-
-
 def test_a_task_that_is_left_half_way_disturbs_no_other(scanning: Scanning, topic: str) -> None:
     scan = scanning()
     half = scan.read(task(topic, (0, 0, ROWS)))
@@ -122,30 +103,18 @@ def test_deleted_rows_fail_the_task_with_their_range_or_are_skipped(
 
 
 def test_after_a_failure_the_next_task_begins_anew(scanning: Scanning, topic: str, broker: Broker) -> None:
-    scan = scanning()
+    scan = scanning(kafkaConsumer_pollTimeoutMs=200)
+    settings = scan.options.client.settings
     rows(scan.read(task(topic, (0, 0, 1))))
-    [failed] = worker_client._clients.values()
-    impatient = Scan(scan.options, scan.chosen)
+    failed = clients.get(settings)
     broker.faults.delay("Fetch", 60_000)
     try:
         with pytest.raises(ClientError):
-            list(worker_client.read_task(
-                impatient.options.client.settings,
-                task(topic, (0, 1, 2)),
-                _shape(impatient),
-                on_lost=lambda lost: None,
-                patience_ms=100,
-            ))  # fmt: skip
+            rows(scan.read(task(topic, (0, 1, 2))))
     finally:
         broker.faults.clear()
-    assert failed not in worker_client._clients.values()
+    assert clients.get(settings) is not failed
     assert rows(scan.read(task(topic, (0, 1, 2)))) == [(0, 1)]
-
-
-def _shape(scan: Scan) -> Any:
-    from lowwater.spark.shaping import shape_of
-
-    return shape_of(scan.chosen, None)
 
 
 @pytest.mark.parametrize(("isolation", "count"), [("read_committed", 2), ("read_uncommitted", 4)])
