@@ -17,9 +17,11 @@ $(READY): pyproject.toml constraints.txt
 run: $(READY)          ## start a broker, produce, read back by time, print a report
 	$(PY) -m examples.first_steps
 
+# Spark gives its Python processes ten seconds to come up, so its tests have the machine to themselves.
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(or $(ARGS),--ignore=tests/spark)
+	$(if $(ARGS),,$(PY) -m pytest tests/spark)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py
