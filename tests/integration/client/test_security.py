@@ -8,15 +8,18 @@ import logging
 import shutil
 import time
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pytest
-from tests.integration.client.certificates import Certificates, make
+from tests.integration.client.certificates import KEY_PASSWORD, Certificates, make
 from tests.integration.client.drivers import DRIVERS
+from tests.integration.client.secured_kafka import PASSWORD, REAUTH_MS, jaas, secured_kafka
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.driver import sleep
 from lowwater.client.errors import AuthenticationError, ClientError
+from lowwater.spark.kafka_options import client_settings
 from lowwater.wire.messages import CreateTopicsRequest, ListOffsetsRequest
 from lowwater.wire.messages.create_topics import CreatableTopic
 from lowwater.wire.messages.list_offsets import ListOffsetsPartition, ListOffsetsTopic
@@ -29,46 +32,6 @@ pytestmark = [
     pytest.mark.skipif(shutil.which("openssl") is None, reason="openssl makes the certificates"),
 ]
 
-PASSWORD = "open sesame"
-# Kafka refuses to hear a login again within a second of the last.
-REAUTH_MS = 1_500
-_MODULES = "org.apache.kafka.common.security"
-
-
-def _jaas(module: str, **options: str) -> str:
-    return f"{_MODULES}.{module} required " + " ".join(f'{name}="{value}"' for name, value in options.items()) + ";"
-
-
-def _kafka(certificates: Certificates) -> ApacheKafka:
-    from peers.kafka import ApacheKafka
-
-    listeners = {"TLS": "SSL", "MUTUAL": "SSL", "LOGIN": "SASL_SSL", "CLEAR": "SASL_PLAINTEXT"}
-    overrides = {
-        "ssl.keystore.type": "PEM",
-        "ssl.keystore.location": certificates.both("broker"),
-        "ssl.truststore.type": "PEM",
-        "ssl.truststore.location": certificates.authority,
-        "listener.name.mutual.ssl.client.auth": "required",
-        "sasl.enabled.mechanisms": "PLAIN,SCRAM-SHA-256,SCRAM-SHA-512,OAUTHBEARER",
-    }
-    for listener in ("login", "clear"):
-        prefix = f"listener.name.{listener}"
-        overrides |= {
-            f"{prefix}.plain.sasl.jaas.config": _jaas("plain.PlainLoginModule", user_ann=PASSWORD),
-            f"{prefix}.scram-sha-256.sasl.jaas.config": _jaas("scram.ScramLoginModule"),
-            f"{prefix}.scram-sha-512.sasl.jaas.config": _jaas("scram.ScramLoginModule"),
-            f"{prefix}.oauthbearer.sasl.jaas.config": _jaas(
-                "oauthbearer.OAuthBearerLoginModule", unsecuredLoginStringClaim_sub="broker"
-            ),
-            f"{prefix}.scram-sha-512.connections.max.reauth.ms": str(REAUTH_MS),
-        }
-    users = tuple(
-        option
-        for mechanism in ("SCRAM-SHA-256", "SCRAM-SHA-512")
-        for option in ("--add-scram", f'{mechanism}=[name="ann",iterations=8192,password="{PASSWORD}"]')
-    )
-    return ApacheKafka(overrides, listeners=listeners, format_options=users)
-
 
 @pytest.fixture(scope="module")
 def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
@@ -77,7 +40,7 @@ def certificates(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
 
 @pytest.fixture(scope="module")
 def kafka(certificates: Certificates) -> Iterator[ApacheKafka]:
-    with _kafka(certificates) as kafka:
+    with secured_kafka(certificates) as kafka:
         DRIVERS[0]({"bootstrap.servers": kafka.bootstrap}, create)
         yield kafka
 
@@ -216,3 +179,52 @@ def test_a_listener_without_logins_is_told_apart(kafka: ApacheKafka, drive: Call
     with pytest.raises(ClientError, match=r"security\.protocol|refuses the login") as failure:
         drive(given, log_ends)
     assert "sesame" not in str(failure.value)
+
+
+# -- as users of Java's clients write them
+
+
+MODULES = {
+    "PLAIN": "plain.PlainLoginModule",
+    "SCRAM-SHA-256": "scram.ScramLoginModule",
+    "SCRAM-SHA-512": "scram.ScramLoginModule",
+}
+
+
+def as_java(kafka: ApacheKafka, certificates: Certificates, listener: str, given: dict[str, str]) -> dict[str, str]:
+    common = {
+        "bootstrap.servers": f"127.0.0.1:{kafka.ports[listener]}",
+        "ssl.truststore.type": "PEM",
+        "ssl.truststore.location": certificates.authority,
+    }
+    return dict(client_settings({**common, **given}, {}, {})[0].settings)
+
+
+@pytest.mark.parametrize("mechanism", MODULES)
+def test_a_login_by_a_jaas_text(kafka: ApacheKafka, certificates: Certificates, mechanism: str) -> None:
+    text = jaas(MODULES[mechanism], username="ann", password=PASSWORD)
+    given = {"security.protocol": "SASL_SSL", "sasl.mechanism": mechanism, "sasl.jaas.config": text}
+    assert DRIVERS[0](as_java(kafka, certificates, "LOGIN", given), log_ends) == [[0, 0, 0]]
+
+
+def test_a_token_beside_a_jaas_text(kafka: ApacheKafka, certificates: Certificates) -> None:
+    given = {
+        "security.protocol": "SASL_PLAINTEXT",
+        "sasl.mechanism": "OAUTHBEARER",
+        "sasl.jaas.config": jaas("oauthbearer.OAuthBearerLoginModule"),
+        "sasl.oauthbearer.token": token(),
+    }
+    assert DRIVERS[0](as_java(kafka, certificates, "CLEAR", given), log_ends) == [[0, 0, 0]]
+
+
+def test_pem_stores_of_java(kafka: ApacheKafka, certificates: Certificates) -> None:
+    by_file = {"ssl.keystore.type": "PEM", "ssl.keystore.location": certificates.both("client")}
+    as_text = {
+        "ssl.keystore.type": "PEM",
+        "ssl.keystore.certificate.chain": Path(certificates.certificate("client")).read_text(),
+        "ssl.keystore.key": Path(certificates.encrypted_client_key).read_text(),
+        "ssl.key.password": KEY_PASSWORD,
+    }
+    for store in (by_file, as_text):
+        given = as_java(kafka, certificates, "MUTUAL", {"security.protocol": "SSL", **store})
+        assert DRIVERS[0](given, log_ends) == [[0, 0, 0]]
