@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from lowwater.client.config import ClientConfig
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.spark.decoding.errors import DecodeError
 from lowwater.spark.decoding.spec import DecodeSpec
-from lowwater.spark.option_table import OptionError
+from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
 from lowwater.spark.pipeline.model import FILE_FORMATS, RECORD_COLUMNS, Model, PythonStep, Sink, Source, SqlStep
 from lowwater.spark.pipeline.problems import Report, did_you_mean
@@ -28,7 +28,7 @@ _BELONGS_TO = {
     "encode": ("topic",),
     "kafka": ("topic",),
 }
-_MODES = dict.fromkeys(FILE_FORMATS, ("append",)) | {"delta": ("append", "complete")}
+_MODES = dict.fromkeys(FILE_FORMATS, ("append",)) | dict.fromkeys(("delta", "topic"), ("append", "complete"))
 _OWN_SPARK_SETTINGS = {"spark.master": "master", "spark.remote": "remote", "spark.app.name": "name"}
 
 
@@ -157,10 +157,25 @@ def _check_client(model: Model, source: Source, path: Path, report: Report) -> N
 
 
 def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
+    if not _are_known(source.options, Where.STREAM, path, report):
+        return
     try:
         SourceOptions.parse(reading_options(model, source), streaming=True)
     except OptionError as error:
         report.key((*path, _key_of(source, str(error))), str(error))
+
+
+def _are_known(options: Mapping[str, str], where: Where, path: Path, report: Report) -> bool:
+    """Spark passes over options that nobody knows; a pipeline does not."""
+    unknown = [name for name in options if name.lower() not in (*OPTION, *ALIASES) and not _is_kafka(name)]
+    for name in unknown:
+        near = did_you_mean(name, (option.name for option in OPTION.values() if where in option.where))
+        report.key((*path, "options", *name.split(".")), "there is no such option", near)
+    return not unknown
+
+
+def _is_kafka(name: str) -> bool:
+    return name.lower().startswith("kafka.")
 
 
 def _key_of(source: Source, what: str) -> str:
@@ -216,6 +231,7 @@ def _unknown(model: Model, name: str, known: set[str], *, is_sql: bool = False) 
 
 def _check_sink(model: Model, sink: Sink, report: Report) -> None:
     path: Path = ("sink", sink.name)
+    told = len(report.problems)
     names = {name.lower() for name in model.names}
     if sink.source and sink.source.lower() not in names:
         report.value((*path, "from"), *_unknown(model, sink.source, names))
@@ -237,11 +253,13 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
     if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
         report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
-    elif sink.format == "topic":
+    elif sink.format == "topic" and len(report.problems) == told:
         _check_sink_options(model, sink, path, report)
 
 
 def _check_sink_options(model: Model, sink: Sink, path: Path, report: Report) -> None:
+    if not _are_known(sink.options, Where.SINK, path, report):
+        return
     try:
         SinkOptions.parse(writing_options(model, sink))
     except OptionError as error:

@@ -22,6 +22,8 @@ _WRAPPERS = (
     "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
 )
 _UNREACHABLE = frozenset({"ConnectError", "DisconnectedError", "RequestTimeoutError", "ConnectionRefusedError"})
+# A process that did not start within the ten seconds that Spark gives it: the machine is busy.
+_TOO_SLOW = "Python worker failed to connect back"
 _SPARK_UNREACHABLE = ("UNAVAILABLE", "Could not connect to", "All masters are unresponsive")
 
 
@@ -43,19 +45,23 @@ class Failure:
     what: str
     detail: str = field(default="", repr=False)
     is_of_python: bool = False
+    may_start_again: bool = False
     exit_code: ExitCode = ExitCode.FAILED
 
 
 def failure_of(text: str, secrets: Secrets) -> Failure:
     """The innermost reason. Neither of the two texts has a secret in it."""
     text = secrets.masked(text)
+    if _TOO_SLOW in text:
+        what = f"{_TOO_SLOW} within the ten seconds that Spark waits: the machine is busy"
+        return Failure(what, text, may_start_again=True, exit_code=ExitCode.UNREACHABLE)
     python = _last_python_error(text)
     if python is not None:
         kind, what = python
         code = ExitCode.UNREACHABLE if kind in _UNREACHABLE else ExitCode.FAILED
-        return Failure(what or kind, text, True, code)
+        return Failure(what or kind, text, is_of_python=True, exit_code=code)
     code = ExitCode.UNREACHABLE if any(sign in text for sign in _SPARK_UNREACHABLE) else ExitCode.FAILED
-    return Failure(_spark_error(text), text, False, code)
+    return Failure(_spark_error(text), text, exit_code=code)
 
 
 def _last_python_error(text: str) -> tuple[str, str] | None:

@@ -31,7 +31,8 @@ class PipelineError(LowwaterError):
     """A pipeline that cannot be run as it stands. `problems` has all that was found, in the order of the file."""
 
     def __init__(self, problems: Sequence[Problem], where: str = "") -> None:
-        self.problems = tuple(sorted(problems, key=lambda problem: (problem.line, problem.column)))
+        # What two sources share is found twice, and told once.
+        self.problems = tuple(sorted(dict.fromkeys(problems), key=lambda problem: (problem.line, problem.column)))
         self.where = where
         super().__init__("\n".join(_told(problem, where) for problem in self.problems))
 

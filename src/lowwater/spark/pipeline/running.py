@@ -60,7 +60,9 @@ class _Run:
         try:
             for query in queries(self._model):
                 self._wait_for_others()
-                self._watched.append(Watched(query, self._start(query), self._observer, self._model.secrets))
+                if self._stop.is_set():
+                    break
+                self._watched.append(Watched(query, self._start, self._observer, self._model.secrets))
             outcome = self._watch()
         finally:
             for each in self._watched:

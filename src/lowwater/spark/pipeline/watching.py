@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
 from lowwater.spark.pipeline.decode_errors import METRIC_PREFIX
@@ -12,6 +12,7 @@ from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.summary import QuerySummary
 
+RESTARTS_MAX = 3
 # What Spark says of a query once the offsets of its first batch are known, or there is nothing to read yet.
 _BEGUN = ("Processing", "Waiting")
 
@@ -52,11 +53,15 @@ class Running(Protocol):
 
 
 class Watched:
-    def __init__(self, query: Query, running: Running, observer: Observer, secrets: Secrets) -> None:
+    """Starts the query, and starts it again when Spark could not for want of time."""
+
+    def __init__(self, query: Query, start: Callable[[Query], Running], observer: Observer, secrets: Secrets) -> None:
         self.query = query
         self.failure: Failure | None = None
         self.is_over = False
-        self._running = running
+        self._start = start
+        self._restarts_left = RESTARTS_MAX
+        self._running = start(query)
         self._observer = observer
         self._secrets = secrets
         self._last = (-1, "")
@@ -124,11 +129,14 @@ class Watched:
         self._observer.progressed(self.query.label, event)
 
     def _end(self) -> None:
-        self.is_over = True
         error = self._running.exception()
-        if error is not None:
-            self.failure = failure_of(str(error), self._secrets)
-        self._observer.ended(self.query.label, self.failure.what if self.failure else None)
+        failure = None if error is None else failure_of(str(error), self._secrets)
+        if failure is not None and failure.may_start_again and self._restarts_left:
+            self._restarts_left -= 1
+            self._running = self._start(self.query)
+            return
+        self.is_over, self.failure = True, failure
+        self._observer.ended(self.query.label, failure.what if failure else None)
 
 
 def _mark(event: Mapping[str, Any]) -> tuple[int, str]:

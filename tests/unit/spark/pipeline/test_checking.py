@@ -1,0 +1,138 @@
+"""What is wrong with a pipeline as a whole, told before Spark starts."""
+
+import pytest
+from tests.unit.spark.pipeline.files import GOOD, model_of, problems, spoilt
+
+CASES = [
+    # names
+    ("FROM orders o", "FROM order o", (30, 6), "step[0].sql", "did you mean orders?"),
+    ("JOIN payments p", "JOIN rich p", (31, 6), "step[0].sql", "is not there yet; a step sees"),
+    ("FROM orders o", "FROM customers o", (30, 6), "step[0].sql", "default.customers"),
+    ("JOIN payments p ON", "JOIN payments p ON (", (31, 20), "step[0].sql", "this parenthesis is not closed"),
+    ("SELECT o.order_id", "DELETE o.order_id", (29, 1), "step[0].sql", "DELETE does not begin one"),
+    ('from = ["paid", "payments"]', 'from = ["payd", "payments"]', (37, 8), "step[1].from", "did you mean paid?"),
+    ('name = "rich"', 'name = "PAID"', (35, 8), "step[1].name", "the name of the step paid already"),
+    ('name = "paid"', 'name = "Orders"', (27, 8), "step[0].name", "the name of the source orders already"),
+    # sources
+    ('topics = "orders"', 'pattern = "o.*"\ntopics = "o"', (13, 1), "source.orders", "exclude each other"),
+    ('topics = "orders"\n', "", (13, 1), "source.orders", "topics is missing"),
+    ('topics = "orders"', 'topics = "or/ders"', (14, 10), "source.orders.topics", "has characters other than"),
+    ("stored|-7d", "stored|-7x", (15, 17), "source.orders.start", "'-7x' is not a start position"),
+    ("stored|-7d", "stord|-7d", (15, 10), "source.orders.start", "did you mean stored?"),
+    (
+        "topics = [",
+        'columns = ["vale"]\ntopics = [',
+        (22, 12),
+        "source.payments.columns[0]",
+        "did you mean value?",
+    ),
+    (
+        'topics = "orders"',
+        'columns = ["key"]\ntopics = "orders"',
+        (14, 11),
+        "source.orders.columns",
+        "value is decoded",
+    ),
+    (
+        "limit = 1000",
+        'watermark = { column = "timestmp", delay = "1m" }',
+        (24, 24),
+        "source.payments.watermark.column",
+        "did you mean timestamp?",
+    ),
+    ("limit = 1000", 'on_bad_row = "drop"', (24, 1), "source.payments.on_bad_row", "nothing is decoded here"),
+    ('"orders-dead"', '"orders"', (19, 30), "source.orders.on_bad_row.dead_letter", "the topic that they come from"),
+    ('"orders-dead"', '"a b"', (19, 30), "source.orders.on_bad_row.dead_letter", "has characters other than"),
+    (', schema = "order_id long, amount double"', "", (17, 10), "source.orders.decode", "decode.schema is needed"),
+    # clients
+    ("localhost:9092", "localhost:port", (7, 21), "kafka.bootstrap.servers", "not host:port"),
+    (
+        "limit = 1000",
+        "options = { minPartitons = 3 }",
+        (24, 13),
+        "source.payments.options.minPartitons",
+        "did you mean minPartitions?",
+    ),
+    (
+        'encode = "json"',
+        "options = { topc = 3 }",
+        (50, 13),
+        "sink.again.options.topc",
+        "did you mean topic?",
+    ),
+    ("limit = 1000", 'options = { endingOffsets = "latest" }', (24, 1), "source.payments.options", "endingOffsets"),
+    # sinks
+    (
+        'from = "rich"\nformat = "parquet"',
+        'from = "rch"\nformat = "parquet"',
+        (41, 8),
+        "sink.out.from",
+        "did you mean rich?",
+    ),
+    ('path = "run/out"\n', "", (40, 1), "sink.out", "path is missing"),
+    ('path = "run/out"', 'path = "run/out"\nmode = "update"', (44, 8), "sink.out.mode", "use append"),
+    ('topic = "rich"', 'path = "x"', (49, 1), "sink.again.path", "means nothing to topic"),
+    (
+        'path = "run/out"',
+        'path = "run/out"\nkey = "x"',
+        (44, 1),
+        "sink.out.key",
+        "means nothing to parquet; it goes with topic",
+    ),
+    ('path = "run/out"', 'path = "run/checkpoint/"', (43, 8), "sink.out.path", "is where the checkpoint is already"),
+    ('topic = "rich"', 'topic = "ri ch"', (49, 9), "sink.again.topic", "has characters other than"),
+    (
+        'encode = "json"',
+        'options = { checkpointLocation = "x" }',
+        (50, 13),
+        "sink.again.options.checkpointLocation",
+        "the key checkpoint, at the top",
+    ),
+    # Spark
+    ("sql.shuffle.partitions = 2", 'master = "yarn"', (53, 1), "spark", "spark.master is not set here; the key master"),
+    ('master = "local[2]"', 'remote = "http://x"', (2, 10), "remote", "it begins with sc://"),
+    ('master = "local[2]"', 'master = "yarn"', (3, 14), "checkpoint", "'run/checkpoint' is relative; where"),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "key", "what"), CASES, ids=[f"{case[3]}-{case[4][:20]}" for case in CASES]
+)
+def test_what_is_wrong_is_told_at_its_place(old, new, place, key, what):
+    told = [(line, column, path) for line, column, path, words in problems(spoilt(old, new)) if what in words]
+    assert told == [(*place, key)], problems(spoilt(old, new))
+
+
+def test_a_sink_may_write_a_source_as_it_is():
+    assert model_of(spoilt('from = "rich"\nformat = "parquet"', 'from = "payments"\nformat = "parquet"'))
+
+
+def test_two_sinks_of_one_folder_are_refused():
+    text = GOOD + '[sink.third]\nfrom = "paid"\nformat = "json"\npath = "/here/run/out/"\n'
+    [(_, _, path, words)] = problems(text)
+    assert path == "sink.third.path"
+    assert "is where the sink out is already" in words
+
+
+def test_without_servers_each_source_and_topic_sink_says_so():
+    text = spoilt('bootstrap.servers = "${BOOTSTRAP:-localhost:9092}"\n', "")
+    assert [path for _, _, path, words in problems(text) if "bootstrap.servers is not set" in words] == [
+        "source.orders",
+        "source.payments",
+        "sink.again",
+    ]
+
+
+def test_servers_may_be_those_of_a_source_alone():
+    text = spoilt('bootstrap.servers = "${BOOTSTRAP:-localhost:9092}"\n', "", GOOD)
+    for table in ("[source.orders]", "[source.payments]", "[sink.again]"):
+        text = spoilt(table, f'{table}\nkafka = {{ bootstrap.servers = "other:1" }}', text)
+    assert problems(text) == []
+
+
+def test_no_problem_shows_a_secret():
+    text = spoilt('"${PASSWORD:-hunter22}"', '"${PASSWORD}"')
+    text = spoilt('security.protocol = "SASL_SSL"', 'security.protocol = "${PASSWORD}"', text)
+    told = problems(text, PASSWORD="topsecret")
+    assert told
+    assert "topsecret" not in str(told)
