@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.driver import sleep
-from lowwater.client.errors import OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicError
+from lowwater.client.errors import LogTruncatedError, OffsetOutOfRangeError, TopicRecreatedError, UnknownTopicError
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.offsets import LATEST, list_offsets
 from lowwater.client.planning import Plan
@@ -106,10 +106,10 @@ class RangeReading:
         """A batch, if there is one; whether something was found to be gone instead."""
         try:
             return self._releasing.step(), False
+        except (LogTruncatedError, TopicRecreatedError):
+            raise  # rows that were handed over are not there any more, or never were: whoever has them begins again
         except OffsetOutOfRangeError as error:
             self._skip(error)
-        except TopicRecreatedError:
-            raise
         except UnknownTopicError as error:
             if error.topic is None or error.partition is None:
                 raise
