@@ -18,6 +18,7 @@ from lowwater.client.errors import ClientError
 from lowwater.client.loading import WRITING, load
 from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.face import Face, Time, producer_config
+from lowwater.client.producing.forgotten import LOG, forget, remember
 from lowwater.client.producing.piles import Field, Headers
 from lowwater.client.producing.reports import Report, Summary
 from lowwater.client.producing.transaction_requests import Offset
@@ -44,6 +45,7 @@ class AsyncProducer(Face):
         self._driver = AioDriver(settings)
         super().__init__(settings, self._driver, self._driver.call_soon, lambda: AsyncReport(self._driver))
         self._is_closed = False
+        remember(self)
 
     async def send(
         self,
@@ -127,11 +129,17 @@ class AsyncProducer(Face):
         if self._is_closed:
             return
         self._is_closed = True
+        forget(self)
         try:
             await self._driver.run(self._leave(raise_failures), timeout_ms)
         finally:
             await self._driver.run(self._close())
             await self._driver.close()
+
+    def leave_at_exit(self) -> None:
+        """The event loop is gone, so nothing can be done any more but say so."""
+        if not self._is_done:
+            LOG.error("an AsyncProducer was not closed, and rows were not written; use async with, or await close()")
 
     async def __aenter__(self) -> Self:
         return self

@@ -130,11 +130,11 @@ class BlockingDriver:
     # ---- pumping
 
     @property
-    def _is_forked(self) -> bool:
+    def is_forked(self) -> bool:
         return os.getpid() != self._pid
 
     def _require_same_process(self) -> None:
-        if self._is_forked:
+        if self.is_forked:
             raise ClientError("the client belongs to the process that made it", advice="make another after a fork")
 
     def _require_free(self) -> None:
@@ -182,7 +182,7 @@ class BlockingDriver:
             self._soon.popleft()()
 
     def _watch(self, sock: socket.socket, events: int, ready: Callable[[int], None] | None) -> None:
-        if self._is_forked:
+        if self.is_forked:
             return  # what epoll knows is shared with the process that made this: it would go deaf
         key = self._selector.get_map().get(sock.fileno()) if not self._is_closed else None
         if ready is None:

@@ -14,11 +14,12 @@ from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import NOBODY as NO_MEMBER
 from lowwater.client.coordinator import Identity as MemberIdentity
-from lowwater.client.errors import ClientError
+from lowwater.client.errors import ClientError, RequestTimeoutError
 from lowwater.client.loading import WRITING, load
 from lowwater.client.network import Network
 from lowwater.client.producing.ending import Prepared, end_prepared
-from lowwater.client.producing.face import Face, Time, producer_config
+from lowwater.client.producing.face import LEAVE_MS, Face, Time, producer_config
+from lowwater.client.producing.forgotten import LOG, forget, remember
 from lowwater.client.producing.piles import Field, Headers
 from lowwater.client.producing.reports import Failure, Placed, Report, Summary
 from lowwater.client.producing.transaction_requests import Offset
@@ -26,6 +27,10 @@ from lowwater.client.threaded import ThreadedDriver
 from lowwater.types import TopicPartition
 
 __all__ = ["BlockingReport", "Failure", "Placed", "Prepared", "Producer", "Report", "Summary", "end_transaction"]
+
+
+SOON_MS = 1_000
+"""Waiting so long at the end needs no word."""
 
 
 class BlockingReport(Report):
@@ -49,6 +54,7 @@ class Producer(Face):
         super().__init__(settings, self._driver, self._driver.post, lambda: BlockingReport(self._driver))
         self._is_closed = False
         self._is_begun = False
+        remember(self)
 
     def send(
         self,
@@ -135,11 +141,25 @@ class Producer(Face):
         if self._is_closed:
             return
         self._is_closed = True
+        forget(self)
         try:
             self._driver.run(self._leave(raise_failures), timeout_ms)
         finally:
             self._driver.run(self._close())
             self._driver.close()
+
+    def leave_at_exit(self) -> None:
+        """Rows are not lost because nobody closed: they have until delivery.timeout.ms, as always. Ctrl-C gives up."""
+        if self._driver.is_forked or self._is_done:
+            return
+        try:
+            with contextlib.suppress(RequestTimeoutError):
+                self._driver.run(self._flush(raise_failures=True), SOON_MS)
+            if not self._is_done:
+                LOG.warning("a producer was not closed; waiting for rows that are not written yet")
+            self.close(self._rules.delivery_ms + LEAVE_MS)
+        except (ClientError, KeyboardInterrupt) as error:
+            LOG.error("a producer was not closed, and rows were not written: %s", error or "interrupted")
 
     def __enter__(self) -> Self:
         return self

@@ -90,7 +90,7 @@ class ThreadedDriver(BlockingDriver):
 
     def close(self) -> None:
         """The thread ends. Whoever still waits is told so."""
-        if self._is_forked:
+        if self.is_forked:
             super().close()
         elif threading.current_thread() is self._thread:
             self._closes_itself = True  # of a garbage collection, perhaps: after the turn that is under way
@@ -190,5 +190,5 @@ _RUNNING: weakref.WeakSet[ThreadedDriver] = weakref.WeakSet()
 def _stop_all() -> None:
     """Before the interpreter takes itself apart: a thread in the middle of native code would not survive that."""
     for driver in list(_RUNNING):
-        if not driver._is_forked:
+        if not driver.is_forked:
             driver.stop(ClosedError("the interpreter ends"))

@@ -286,6 +286,11 @@ class Producing:
             summary.raise_failures()
         return summary
 
+    @property
+    def is_done(self) -> bool:
+        """Whether everything that was taken is settled, and somebody knows of what failed."""
+        return not self._reports and all(report.is_asked for report in self._failures)
+
     async def _settled(self) -> None:
         for report in list(self._reports):
             # Not itself: one who gives up waiting must not take it from the others.

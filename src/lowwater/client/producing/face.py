@@ -121,6 +121,10 @@ class Face:
         # Rows of a transaction that was not committed are void anyway.
         await self._flush(raise_failures and transactions is None)
 
+    @property
+    def _is_done(self) -> bool:
+        return not self._piles.size and self._core.is_done
+
     async def _close(self) -> None:
         self._core.close()
         self._network.close()
