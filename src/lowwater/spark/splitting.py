@@ -39,9 +39,10 @@ class TaskRange(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """What one task reads, by topic, partition and offset."""
+    """What one task reads, by topic, partition and offset. `lineage`: of which stream, if it is of one."""
 
     ranges: tuple[TaskRange, ...]
+    lineage: str = ""
 
     @property
     def size(self) -> int:
@@ -49,7 +50,12 @@ class Task:
 
 
 def tasks(
-    ranges: Mapping[TopicPartition, Range], splits: Splits, *, cores: int | None, ids: Mapping[str, str]
+    ranges: Mapping[TopicPartition, Range],
+    splits: Splits,
+    *,
+    cores: int | None,
+    ids: Mapping[str, str],
+    lineage: str = "",
 ) -> list[Task]:
     """Tasks that read each record of the ranges once; the same ones for the same ranges, options and cores.
 
@@ -68,8 +74,9 @@ def tasks(
         pieces = list(_at_least(pieces, splits.tasks_min))
     room = max(splits.tasks_max or cores or len(pieces), splits.tasks_min or 0)
     if len(pieces) <= room:
-        return [Task((one,)) for one in pieces]
-    return _packed(pieces, room, splits.task_records_max)
+        return [Task((one,), lineage) for one in pieces]
+    packs = _packed(pieces, room, splits.task_records_max)
+    return [Task(pack, lineage) for pack in packs]
 
 
 def _at_least(pieces: list[TaskRange], count: int) -> Iterator[TaskRange]:
@@ -95,8 +102,8 @@ def _divided(one: TaskRange, parts: int) -> Iterator[TaskRange]:
         start = end
 
 
-def _packed(pieces: Iterable[TaskRange], count: int, records_max: int | None) -> list[Task]:
-    """Into `count` tasks of about the same size, or more where one would have too many records."""
+def _packed(pieces: Iterable[TaskRange], count: int, records_max: int | None) -> list[tuple[TaskRange, ...]]:
+    """Into `count` packs of about the same size, or more where one would have too many records."""
     packs: list[list[TaskRange]] = [[] for _ in range(count)]
     free = [(0, place) for place in range(count)]
     for one in sorted(pieces, key=lambda piece: (-piece.size, piece)):
@@ -107,4 +114,4 @@ def _packed(pieces: Iterable[TaskRange], count: int, records_max: int | None) ->
             packs.append([])
         packs[place].append(one)
         heapq.heappush(free, (size + one.size, place))
-    return sorted((Task(tuple(sorted(pack))) for pack in packs if pack), key=lambda task: task.ranges)
+    return sorted(tuple(sorted(pack)) for pack in packs if pack)

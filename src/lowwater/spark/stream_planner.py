@@ -13,6 +13,7 @@ from typing import Any
 
 from lowwater.spark import data_loss
 from lowwater.spark.driver_client import DriverClient
+from lowwater.spark.following import Follower
 from lowwater.spark.heads import PATIENCE_MS, Heads
 from lowwater.spark.limits import WAIT, Gap, batch_end, gaps
 from lowwater.spark.offsets import Offset, advance, check_ids, ranges
@@ -45,6 +46,11 @@ class StreamPlanner:
         return DriverClient(self._options.client.settings)
 
     @cached_property
+    def _follower(self) -> Follower | None:
+        options = self._options
+        return Follower(self.client, options.group, self._lineage) if options.commits and options.group else None
+
+    @cached_property
     def _heads(self) -> Heads:
         return Heads(self.client, self._options.topics, self._options.isolation)
 
@@ -62,6 +68,8 @@ class StreamPlanner:
 
     def _begin(self) -> Offset:
         options = self._options
+        if self._follower is not None:
+            self._follower.check_members()
         starts = self._heads.resolve(options.start.wishes(self._heads.partitions()), options.group)
         snapshot = self._heads.look()
         options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
@@ -78,15 +86,25 @@ class StreamPlanner:
     def latest_offset(self, given: dict[str, Any], limit: int | None) -> dict[str, Any]:
         """The end of the batch that begins at `given`, with about `limit` records; `given` when there is none yet."""
         start = Offset.parse(given)
-        if self._finished is not None and not start.is_initial:
-            self._finished(start)
+        self._note_finished(start)
         if self._target is not None:
             end = self._end(start, self._target, limit)
         else:
             end = self._end(start, self._heads.snapshot(), limit)
             if end is start:
                 end = self._end(start, self._look(), limit)
-        return given if end is start else end.to_json()
+        if end is not start:
+            return end.to_json()
+        if self._target is not None and self._follower is not None:
+            self._follower.settle()  # an available-now query ends here, and its process with it
+        return given
+
+    def _note_finished(self, start: Offset) -> None:
+        if self._follower is not None:
+            self._follower.check_members()
+            self._follower.finished(start)
+        if self._finished is not None and not start.is_initial:
+            self._finished(start)
 
     def _look(self) -> Snapshot:
         return self._heads.look(PATIENCE_MS, pace_ms=self._options.head_interval_ms)
@@ -131,4 +149,5 @@ class StreamPlanner:
         """The same tasks for the same offsets."""
         until = Offset.parse(end)
         found = ranges(Offset.parse(start), until)
-        return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids)
+        lineage = until.lineage or ""
+        return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids, lineage=lineage)
