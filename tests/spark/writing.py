@@ -29,9 +29,9 @@ class Written(NamedTuple):
 class Topics:
     """Names are fresh: all suites share one broker."""
 
-    def __init__(self, bootstrap: str) -> None:
+    def __init__(self, bootstrap: str, settings: Mapping[str, str] | None = None) -> None:
         # It would go on about a broker that is stopped before it.
-        self._settings = {"bootstrap.servers": bootstrap, "log_level": 0}
+        self._settings = {"bootstrap.servers": bootstrap, "log_level": 0, **(settings or {})}
         self.admin = AdminClient(self._settings)
         self._producer = Producer({**self._settings, "linger.ms": 5})
 
