@@ -45,7 +45,7 @@ class AsyncProducer(Face):
         self._driver = AioDriver(settings)
         super().__init__(settings, self._driver, self._driver.call_soon, lambda: AsyncReport(self._driver))
         self._is_closed = False
-        remember(self)
+        remember(self, self._leave_at_exit)
 
     async def send(
         self,
@@ -136,7 +136,7 @@ class AsyncProducer(Face):
             await self._driver.run(self._close())
             await self._driver.close()
 
-    def leave_at_exit(self) -> None:
+    def _leave_at_exit(self) -> None:
         """The event loop is gone, so nothing can be done any more but say so."""
         if not self._is_done:
             LOG.error("an AsyncProducer was not closed, and rows were not written; use async with, or await close()")

@@ -54,7 +54,7 @@ class Producer(Face):
         super().__init__(settings, self._driver, self._driver.post, lambda: BlockingReport(self._driver))
         self._is_closed = False
         self._is_begun = False
-        remember(self)
+        remember(self, self._leave_at_exit)
 
     def send(
         self,
@@ -148,7 +148,7 @@ class Producer(Face):
             self._driver.run(self._close())
             self._driver.close()
 
-    def leave_at_exit(self) -> None:
+    def _leave_at_exit(self) -> None:
         """Rows are not lost because nobody closed: they have until delivery.timeout.ms, as always. Ctrl-C gives up."""
         if self._driver.is_forked or self._is_done:
             return

@@ -41,7 +41,7 @@ def test_rows_that_cannot_be_written_are_told_with_the_reason(caplog: pytest.Log
     producer = Producer(NOBODY, QUICKLY)
     producer.send("t", b"v")
     producer.send("t", b"v")
-    producer.leave_at_exit()
+    producer._leave_at_exit()
     [*_, error] = caplog.records
     assert error.levelname == "ERROR"
     assert "2 of 2 rows were not written" in error.message
@@ -56,7 +56,7 @@ def test_rows_that_failed_before_and_that_nobody_asked_about_are_told_as_well(ca
         report = unasked.send("nowhere", b"v")
         unasked._driver.wait(report.settled, PATIENCE_S * 1000)
         for producer in (asked, unasked):
-            producer.leave_at_exit()
+            producer._leave_at_exit()
             producer.close(raise_failures=False)
     [told] = [each.message for each in caplog.records]
     assert "1 of 1 rows were not written" in told
@@ -67,7 +67,7 @@ def test_one_that_has_nothing_left_says_nothing(caplog: pytest.LogCaptureFixture
         producer = Producer(broker.bootstrap)
         producer.send("t", b"v")
         producer.flush()
-        producer.leave_at_exit()
+        producer._leave_at_exit()
         producer.close()
     assert caplog.records == []
 
@@ -79,7 +79,7 @@ def test_an_async_one_can_only_say_that_it_was_forgotten(caplog: pytest.LogCaptu
         return producer
 
     producer = asyncio.run(forgetting())
-    producer.leave_at_exit()
+    producer._leave_at_exit()
     forget(producer)
     [told] = caplog.records
     assert (told.levelname, "use async with" in told.message) == ("ERROR", True)
