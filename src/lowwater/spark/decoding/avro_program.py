@@ -1,8 +1,8 @@
 """From the schema a row was written with, and the one it is read as, to the kernel's steps.
 
 Resolution is Avro's: fields by name or the reader's alias, in the writer's order; what only the writer has is read
-over; what only the reader has takes its default; int, long, float and double widen; string and bytes change places; a symbol
-that the reader lacks is its enum's default. Names of records are compared only to choose a branch of a union.
+over; what only the reader has takes its default; int, long, float and double widen; string and bytes change places; a
+symbol that the reader lacks is its enum's default. Names of records are compared only to choose a branch of a union.
 """
 
 from __future__ import annotations

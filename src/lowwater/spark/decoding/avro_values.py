@@ -12,9 +12,12 @@ from lowwater.spark.decoding.avro_program import Program
 from lowwater.spark.decoding.avro_schema import ArrayOf, Avro, EnumOf, Fixed, MapOf, Record, Union, parse_avro
 from lowwater.spark.decoding.avro_shape import avro_shape, branches_of
 from lowwater.spark.decoding.decoder import Decoded
+from lowwater.spark.decoding.errors import SchemaError
+from lowwater.spark.decoding.framing import take_ids
 from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs, bitmap_of, texts_of
+from lowwater.spark.decoding.registry import Registry
 from lowwater.spark.decoding.rows import Rows, decode_rows
-from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.decoding.spec import AVRO, DecodeSpec
 
 _HEX = np.frombuffer(b"0123456789abcdef", np.uint8)
 _UUID_PLACES = [place for place in range(36) if place not in (8, 13, 18, 23)]
@@ -31,11 +34,34 @@ class AvroValues:
         _finish(self._reader, self._target)
         self._program = Program()
         self._entry = self._add(self._reader)
+        self._is_framed = spec.is_framed
+        self._registry = None if spec.registry is None else Registry.of(spec.registry)
+        self._entries: dict[int, int] = {}
 
     def decode(self, values: pa.Array) -> Decoded:
         rows = Rows.of(values)
         entries = np.full(len(values), self._entry, np.int64)
+        if self._is_framed:
+            self._choose(rows, entries, take_ids(rows))
         return self._decode(rows, entries)
+
+    def _choose(self, rows: Rows, entries: Longs, ids: Longs) -> None:
+        """The entry of each row by the id of its writer's schema; rows are refused that cannot be read so."""
+        if self._registry is None:
+            return
+        for schema_id in np.unique(ids[rows.open]).tolist():
+            mine = rows.open & (ids == schema_id)
+            try:
+                entries[mine] = self._entry_of(schema_id)
+            except SchemaError as error:
+                rows.refuse(mine, f"schema {schema_id}: {error}")
+
+    def _entry_of(self, schema_id: int) -> int:
+        if schema_id not in self._entries:
+            assert self._registry is not None
+            found = self._registry.by_id(schema_id, AVRO)
+            self._entries[schema_id] = self._add(parse_avro(found.text, dict(found.references)))
+        return self._entries[schema_id]
 
     @property
     def _target(self) -> Column:

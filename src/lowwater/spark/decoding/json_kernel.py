@@ -1,6 +1,6 @@
-"""JSON objects by a table of nodes, one for each column. Fields come in any order, those without a column are read over."""
+"""JSON objects by a table of nodes, one for each column. Fields come in any order, those without one are read over."""
 
-# mypy: disable-error-code="no-untyped-call, call-arg"
+# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return, return-value, assignment"
 
 from __future__ import annotations
 
@@ -57,8 +57,8 @@ FIELD_FIELDS = 3
 
 BOOL, WHOLE, FLOAT, DECIMAL, TEXT, OCTETS, DATE, TIME, LOCAL_TIME, STRUCT, LIST, MAP, OVER = range(13)
 
-# Fields of what is open: an object or not; its column; where the next name is looked for; its serial number; a column of
-# texts that takes it as it is written, from where, and whether as an item.
+# Fields of what is open: an object or not; its column; where the next name is looked for; its serial number; a column
+# of texts that takes it as it is written, from where, and whether as an item.
 IS_OBJECT, COLUMN, GUESS, SERIAL, CAPTURE, START, IS_ITEM = range(7)
 FRAME_FIELDS = 7
 DEPTH_MAX = 256
@@ -82,7 +82,10 @@ def word_end(at: int, end: int) -> int:
 
 @numba.njit(nogil=True)
 def same_bytes(at: int, other: int, size: int) -> bool:
-    return all(byte_at(at + place) == byte_at(other + place) for place in range(size))
+    place = 0
+    while place < size and byte_at(at + place) == byte_at(other + place):
+        place += 1
+    return place == size
 
 
 @numba.njit(nogil=True)
@@ -167,7 +170,7 @@ def read_text(
 
 @numba.njit(nogil=True, forceinline=True)
 def read_number(nodes: Any, limits: Any, column: int, at: int, end: int) -> tuple[int, int, int, int]:
-    """A number for a column of any kind: both halves, the place behind, what is wrong. Floats stay as they are written."""
+    """A number for a column of any kind: both halves, the place behind, what is wrong. Floats stay as written."""
     last, is_whole, fault = scan_number(at, end)
     kind = nodes[column, KIND] if column >= 0 else OVER
     if fault or kind in (FLOAT, TEXT, OVER):
@@ -422,7 +425,7 @@ def walk_json(
     faults: Any,
     fill: bool,
 ) -> None:
-    """All rows: without `fill` they are judged (fault, column, place) and slots are counted, with it slots are filled."""
+    """All rows: without `fill` they are judged (fault, column, place) and slots counted, with it slots are filled."""
     lengths = columns[:, 0].copy()
     total = 0
     for row in range(places.shape[0]):

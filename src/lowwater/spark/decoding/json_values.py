@@ -11,6 +11,7 @@ from lowwater.spark.decoding.arrow_types import arrow_schema, arrow_type
 from lowwater.spark.decoding.ddl import parse_ddl
 from lowwater.spark.decoding.decoder import Decoded
 from lowwater.spark.decoding.errors import SchemaError
+from lowwater.spark.decoding.framing import take_ids
 from lowwater.spark.decoding.json_scanning import FAULTS
 from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs, bitmap_of, texts_of
 from lowwater.spark.decoding.rows import Rows, decode_rows
@@ -18,8 +19,14 @@ from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Scalar, Struc
 from lowwater.spark.decoding.spec import DecodeSpec
 
 _KINDS = {
-    "bool": kernel.BOOL, "float32": kernel.FLOAT, "float64": kernel.FLOAT, "utf8": kernel.TEXT,
-    "binary": kernel.OCTETS, "date": kernel.DATE, "timestamp": kernel.TIME, "timestamp_ntz": kernel.LOCAL_TIME,
+    "bool": kernel.BOOL,
+    "float32": kernel.FLOAT,
+    "float64": kernel.FLOAT,
+    "utf8": kernel.TEXT,
+    "binary": kernel.OCTETS,
+    "date": kernel.DATE,
+    "timestamp": kernel.TIME,
+    "timestamp_ntz": kernel.LOCAL_TIME,
 }
 _BITS = {"int8": 8, "int16": 16, "int32": 32, "int64": 64}
 
@@ -32,12 +39,16 @@ class JsonValues:
         self.schema = arrow_schema(shape)
         self._layout = Layout(shape)
         self._tables = _Tables(self._layout)
+        self._is_framed = spec.is_framed
         self._stack = np.zeros((kernel.DEPTH_MAX + 1, kernel.FRAME_FIELDS), np.int64)
 
     def decode(self, values: pa.Array) -> Decoded:
-        return self.decode_rows(Rows.of(values))
+        rows = Rows.of(values)
+        if self._is_framed:
+            take_ids(rows)
+        return self._decode(rows)
 
-    def decode_rows(self, rows: Rows) -> Decoded:
+    def _decode(self, rows: Rows) -> Decoded:
         tables, counts = self._tables, np.zeros(2, np.int64)
         seen = np.zeros(len(self._layout.columns), np.int64)
         scratch = np.empty(max(int(rows.sizes.max(initial=0)), 1), np.uint8)

@@ -1,6 +1,6 @@
 """Protobuf's bytes by tables of messages and fields. Fields come in any order: the last of a single one counts."""
 
-# mypy: disable-error-code="no-untyped-call, call-arg"
+# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return, return-value, assignment"
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def varint_as(kind: int, bits: int) -> int:
 
 @numba.njit(nogil=True, forceinline=True)
 def read_value(kind: int, at: int, end: int, groups: Any) -> tuple[int, int, int, int]:
-    """Both halves of a slot, the place behind the value, and what is wrong. A message is only found: where, how long."""
+    """Both halves of a slot, the place behind the value, and what is wrong. A message is only found."""
     if kind <= LAST_VARINT:
         bits, at, fault = read_unsigned(at, end)
         return varint_as(kind, bits), 0, at, fault
@@ -358,7 +358,7 @@ def walk_protobuf(
     faults: Any,
     fill: bool,
 ) -> None:
-    """All rows: without `fill` they are judged (fault, field, place) and slots are counted, with it slots are filled."""
+    """All rows: without `fill` they are judged (fault, field, place) and slots counted, with it slots are filled."""
     lengths = columns[:, 0].copy()
     total = 0
     for row in range(places.shape[0]):

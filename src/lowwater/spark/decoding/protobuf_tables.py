@@ -16,11 +16,22 @@ from lowwater.spark.decoding.protobuf_well_known import DURATION, TIMESTAMP
 
 Table = npt.NDArray[np.int64]
 _KINDS = {
-    "int64": kernel.INT64, "uint64": kernel.INT64, "int32": kernel.INT32, "uint32": kernel.UINT32,
-    "sint32": kernel.SINT32, "sint64": kernel.SINT64, "bool": kernel.BOOL, ENUM: kernel.INT32,
-    "fixed32": kernel.UNSIGNED32, "sfixed32": kernel.BITS32, "float": kernel.BITS32,
-    "fixed64": kernel.BITS64, "sfixed64": kernel.BITS64, "double": kernel.BITS64,
-    "string": kernel.STRING, "bytes": kernel.OCTETS,
+    "int64": kernel.INT64,
+    "uint64": kernel.INT64,
+    "int32": kernel.INT32,
+    "uint32": kernel.UINT32,
+    "sint32": kernel.SINT32,
+    "sint64": kernel.SINT64,
+    "bool": kernel.BOOL,
+    ENUM: kernel.INT32,
+    "fixed32": kernel.UNSIGNED32,
+    "sfixed32": kernel.BITS32,
+    "float": kernel.BITS32,
+    "fixed64": kernel.BITS64,
+    "sfixed64": kernel.BITS64,
+    "double": kernel.BITS64,
+    "string": kernel.STRING,
+    "bytes": kernel.OCTETS,
 }
 
 

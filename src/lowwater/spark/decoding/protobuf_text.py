@@ -244,7 +244,8 @@ class _Parser:
 
 def _split(text: str) -> list[tuple[str, str, int]]:
     """Kind, text and line of every token; one without a text at the end."""
-    tokens, at, line = [], 0, 1
+    tokens: list[tuple[str, str, int]] = []
+    at, line = 0, 1
     while at < len(text):
         match = _TOKEN.match(text, at)
         if match is None or len(tokens) > TOKENS_MAX:

@@ -12,6 +12,7 @@ from lowwater.spark.decoding import protobuf_kernel as kernel
 from lowwater.spark.decoding.arrow_types import arrow_schema
 from lowwater.spark.decoding.decoder import Decoded
 from lowwater.spark.decoding.errors import SchemaError
+from lowwater.spark.decoding.framing import take_ids, take_paths
 from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs
 from lowwater.spark.decoding.protobuf_descriptors import parse_descriptor_set
 from lowwater.spark.decoding.protobuf_model import (
@@ -22,13 +23,15 @@ from lowwater.spark.decoding.protobuf_model import (
     ProtoFile,
     ProtoMessage,
     ProtoTypes,
+    message_at,
 )
 from lowwater.spark.decoding.protobuf_shape import columns_of, protobuf_shape
 from lowwater.spark.decoding.protobuf_tables import Tables
 from lowwater.spark.decoding.protobuf_text import parse_proto
 from lowwater.spark.decoding.protobuf_well_known import WELL_KNOWN
+from lowwater.spark.decoding.registry import Registry
 from lowwater.spark.decoding.rows import Rows, decode_rows
-from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.decoding.spec import PROTOBUF, DecodeSpec
 
 _NO_FIELD = -1
 
@@ -39,20 +42,48 @@ class ProtobufValues:
     def __init__(self, spec: DecodeSpec) -> None:
         files = proto_files(spec.schema or "", dict(spec.references))
         types = ProtoTypes(files)
-        message = types.message(spec.message or _only(files[-1]))
+        message = types.message(spec.message or _first(files[-1], spec.is_framed))
         self.message = message.name
         shape = protobuf_shape(types, message)
         self.schema = arrow_schema(shape)
         self._layout = Layout(shape)
         self._tables = Tables(types, message, self._layout, spec.emit_defaults)
         _finish(types, message, self._layout.root.children)
+        self._is_framed = spec.is_framed
+        self._registry = None if spec.registry is None else Registry.of(spec.registry)
+        self._files: dict[int, ProtoFile] = {}
         self._stack = np.zeros((kernel.DEPTH_MAX, 3), np.int64)
         self._groups = np.zeros(kernel.DEPTH_MAX, np.int64)
 
     def decode(self, values: pa.Array) -> Decoded:
-        return self.decode_rows(Rows.of(values))
+        rows = Rows.of(values)
+        if self._is_framed:
+            self._check(rows, take_ids(rows))
+        return self._decode(rows)
 
-    def decode_rows(self, rows: Rows) -> Decoded:
+    def _check(self, rows: Rows, ids: Longs) -> None:
+        """Refuse rows that hold another message than the one asked for."""
+        for path, mine in take_paths(rows):
+            for schema_id in np.unique(ids[mine]).tolist() if self._registry is not None else ():
+                reason = self._difference(schema_id, path)
+                if reason:
+                    rows.refuse(mine & (ids == schema_id), f"schema {schema_id}: {reason}")
+
+    def _difference(self, schema_id: int, path: tuple[int, ...]) -> str:
+        """Why rows of this schema are not of the message asked for; empty when they are."""
+        try:
+            found = self._message_of(schema_id, path)
+        except SchemaError as error:
+            return str(error)
+        return "" if found == self.message else f"the message is {found or 'unknown'}, not {self.message}"
+
+    def _message_of(self, schema_id: int, path: tuple[int, ...]) -> str | None:
+        if schema_id not in self._files:
+            assert self._registry is not None
+            self._files[schema_id] = parse_proto(self._registry.by_id(schema_id, PROTOBUF).text)
+        return message_at(self._files[schema_id], path)
+
+    def _decode(self, rows: Rows) -> Decoded:
         tables = self._tables
 
         def walk(table: npt.NDArray[np.int64], slots: Longs, valid: npt.NDArray[np.uint8], fill: bool) -> None:
@@ -88,8 +119,9 @@ def proto_files(schema: str | bytes, references: Mapping[str, str]) -> list[Prot
     return [*found.values(), main]
 
 
-def _only(file: ProtoFile) -> str:
-    if len(file.top) == 1:
+def _first(file: ProtoFile, is_framed: bool) -> str:
+    """The message that is meant when none is named: behind a frame the first, as Confluent's serializers have it."""
+    if len(file.top) == 1 or (file.top and is_framed):
         return file.top[0]
     raise SchemaError(f"decode.message has to say which: {', '.join(file.top) or 'the schema has no message'}")
 

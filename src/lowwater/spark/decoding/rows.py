@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
@@ -14,6 +14,7 @@ from lowwater.spark.decoding.layout import Layout, Longs, Slots
 
 Table = npt.NDArray[np.int64]
 NULL_SIZE = -1
+SAID = 1000  # a fault beside the kernels' own
 # What a format gives: columns, slots, validity, whether they are filled -> its kernel over all rows.
 Walk = Callable[[Table, Longs, npt.NDArray[np.uint8], bool], None]
 
@@ -26,6 +27,7 @@ class Rows:
     sizes: Longs
     faults: Table
     held: pa.Array
+    said: list[str] = field(default_factory=list)  # reasons that were known before the kernel: fault SAID, by place
     arena: npt.NDArray[np.uint8] | None = None  # texts that had to be rewritten, if a format has such
 
     @classmethod
@@ -43,11 +45,30 @@ class Rows:
         places = ends[:-1] + (data.address if data is not None else 0)
         return cls(places, sizes, np.zeros((count, 3), np.int64), values)
 
-    def skip(self, count: Longs | int) -> None:
-        """Leave out that many bytes at the beginning of every value that is there."""
-        is_there = self.sizes != NULL_SIZE
-        self.places += np.where(is_there, count, 0)
-        self.sizes -= np.where(is_there, count, 0)
+    @property
+    def open(self) -> npt.NDArray[np.bool_]:
+        """Rows that are neither null nor known to be bad."""
+        is_open: npt.NDArray[np.bool_] = (self.sizes != NULL_SIZE) & (self.faults[:, 0] == 0)
+        return is_open
+
+    def refuse(self, rows: npt.NDArray[np.bool_], reason: str) -> None:
+        """These rows are bad, for a reason that the kernel cannot know."""
+        if rows.any():
+            self.faults[rows, 0], self.faults[rows, 1] = SAID, len(self.said)
+            self.said.append(reason)
+
+    def skip(self, rows: npt.NDArray[np.bool_], count: int) -> None:
+        """Leave out that many bytes at the beginning of these values."""
+        self.places[rows] += count
+        self.sizes[rows] -= count
+
+    def byte(self, rows: npt.NDArray[np.bool_], place: int) -> npt.NDArray[np.uint8]:
+        """The byte at a place of these values, which have to be long enough."""
+        data = self.held.buffers()[2]
+        if data is None or not rows.any():
+            return np.zeros(0, np.uint8)
+        found: npt.NDArray[np.uint8] = np.frombuffer(data, np.uint8)[self.places[rows] - data.address + place]
+        return found
 
 
 def decode_rows(layout: Layout, rows: Rows, walk: Walk, explain: Callable[[int, int, int], str]) -> Decoded:
@@ -57,5 +78,9 @@ def decode_rows(layout: Layout, rows: Rows, walk: Walk, explain: Callable[[int, 
     slots = Slots(layout, table)
     walk(slots.table, slots.values, slots.valid, True)
     bad = np.flatnonzero(rows.faults[:, 0]).astype(np.int32)
-    reasons = tuple(explain(*(int(number) for number in rows.faults[row])) for row in bad)
+    reasons = tuple(_reason(rows, explain, *(int(number) for number in rows.faults[row])) for row in bad)
     return Decoded(slots.array(), bad, reasons)
+
+
+def _reason(rows: Rows, explain: Callable[[int, int, int], str], fault: int, step: int, place: int) -> str:
+    return rows.said[step] if fault == SAID else explain(fault, step, place)
