@@ -55,8 +55,9 @@ class StreamPlanner:
         return Heads(self.client, self._options.topics, self._options.isolation)
 
     def close(self) -> None:
-        if "client" in self.__dict__:
-            self.client.close()
+        client = self.__dict__.pop("client", None)
+        if client is not None:
+            client.close()
 
     # -- where a query begins
 
