@@ -46,6 +46,7 @@ def _own(model: Model) -> SparkSession:
     from pyspark.sql import SparkSession
 
     use_java()
+    _quiet()
     if model.is_local:
         _prepare_workers(model)
     builder = SparkSession.builder.master(master_of(model))
@@ -64,6 +65,14 @@ def _remote(model: Model) -> SparkSession:
     for name, value in model.spark.items():
         session.conf.set(name, value)
     return session
+
+
+def _quiet() -> None:
+    """What Spark refuses is told by errors; pyspark would print it too, with a JVM's stack in JSON."""
+    from pyspark.logger import PySparkLogger
+
+    for name in ("SQLQueryContextLogger", "DataFrameQueryContextLogger"):
+        PySparkLogger.getLogger(name).disabled = True
 
 
 def _prepare_workers(model: Model) -> None:

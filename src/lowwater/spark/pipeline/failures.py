@@ -11,9 +11,8 @@ from lowwater.spark.pipeline.secrets import Secrets
 _PYTHON_ERROR = re.compile(
     r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception|Warning|Interrupt))(?:: (?P<what>.*))?$", re.MULTILINE
 )
-_SPARK_ERROR = re.compile(
-    r"^\s*(?:\w+\.)*\w*Exception: (?P<what>\[[A-Z0-9_.]+\] .*)$|^(?P<first>\[[A-Z0-9_.]+\] .*)$", re.MULTILINE
-)
+_SPARK_ERROR = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]{2,})\] ")
+_STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
 # Errors of Spark that only say that a Python one follows, or that a query has failed.
 _WRAPPERS = (
     "STREAM_FAILED",
@@ -74,7 +73,7 @@ def _last_python_error(text: str) -> tuple[str, str] | None:
 
 
 def _spark_error(text: str) -> str:
-    told = [found["what"] or found["first"] for found in _SPARK_ERROR.finditer(text)]
-    inner = [what for what in told if not what.startswith(tuple(f"[{name}" for name in _WRAPPERS))]
-    first_line = next((line.strip() for line in text.splitlines() if line.strip()), "Spark gave no reason")
-    return (inner or told or [first_line])[-1]
+    """From the name of the last error in it to the end of that line."""
+    told = [found.start() for found in _SPARK_ERROR.finditer(text) if found["name"].split(".")[0] not in _WRAPPERS]
+    line = text[told[-1] :].split("\n", 1)[0] if told else next(filter(str.strip, text.splitlines()), "")
+    return _STATE.sub("", line.strip()) or "Spark gave no reason"

@@ -14,7 +14,8 @@ from lowwater.spark.pipeline.python_steps import StepError, load_function
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_PLACE = re.compile(r"\(?line (\d+), pos(?:ition)? (\d+)\)?")
+_PLACE = re.compile(r";?\s*\(?line (\d+),? pos(?:ition)? (\d+)\)?")
+_STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
 _POINTED = re.compile(r"== SQL.*?==", re.DOTALL)
 
 
@@ -59,7 +60,7 @@ def _told(text: str) -> tuple[str, int, int]:
     line, column = (int(found[1]), int(found[2])) if found else (0, 0)
     first = _POINTED.split(text, maxsplit=1)[0].split(";\n", maxsplit=1)[0]
     words = " ".join(_PLACE.sub("", first).split()).removesuffix(";").strip()
-    return re.sub(r" SQLSTATE: \w+\.?$", "", words), line, column
+    return _STATE.sub("", words), line, column
 
 
 def _called(model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> DataFrame:
