@@ -46,6 +46,7 @@ docs: $(READY)         ## write the generated pages again
 	$(PY) -m lowwater.cli.reference > docs/cli.md
 	$(PY) -m lowwater.client.reference > docs/client-settings.md
 	$(PY) -m lowwater.spark.reference > docs/spark-options.md
+	$(PY) -m lowwater.spark.pipeline.reference > docs/pipeline-keys.md
 
 mutants: $(READY)      ## break one rule at a time; the tests must notice
 	$(PY) -m tests.crash.mutants $(ARGS)
