@@ -11,6 +11,8 @@ from typing import Any
 import pytest
 from confluent_kafka import Consumer
 from confluent_kafka import TopicPartition as Place
+from kafka import KafkaConsumer
+from kafka import TopicPartition as OtherPlace
 from tests.fresh import fresh
 from tests.integration.spark.conftest import Planning
 from tests.reader.writing import Writer
@@ -42,22 +44,18 @@ def group(topic: str) -> str:
 
 
 @pytest.fixture
-def committed(broker: Broker, topic: str, group: str) -> Callable[[], dict[int, tuple[int, str]]]:
-    """What another client says that the group has committed: partition -> (offset, note)."""
+def committed(broker: Broker, topic: str, group: str) -> Callable[[], dict[int, int]]:
+    """What another client says that the group has committed, by partition."""
 
-    def ask() -> dict[int, tuple[int, str]]:
+    def ask() -> dict[int, int]:
         consumer = Consumer({"bootstrap.servers": broker.bootstrap, "group.id": group})
         try:
             found = consumer.committed([Place(topic, 0), Place(topic, 1)], PATIENCE_S)
         finally:
             consumer.close()
-        return {one.partition: (one.offset, one.metadata or "") for one in found if one.offset >= 0}
+        return {one.partition: one.offset for one in found if one.offset >= 0}
 
     return ask
-
-
-def offsets(committed: Callable[[], dict[int, tuple[int, str]]]) -> dict[int, int]:
-    return {partition: offset for partition, (offset, _) in committed().items()}
 
 
 @pytest.fixture
@@ -90,7 +88,7 @@ def test_a_batch_is_committed_when_the_next_one_is_planned(query, committed) -> 
     first = batch(planner, planner.initial_offset(), 30)
     assert committed() == {}
     batch(planner, first, 30)
-    wait_for(lambda: offsets(committed) == {0: 20, 1: 10})
+    wait_for(lambda: committed() == {0: 20, 1: 10})
 
 
 def test_the_initial_offset_is_never_committed(query, committed, writer, topic, group) -> None:
@@ -111,7 +109,7 @@ def test_the_last_batch_of_an_available_now_query_is_committed_before_it_ends(qu
     end = batch(planner, planner.initial_offset())
     broker.faults.delay("OffsetCommit", 300)
     assert planner.latest_offset(end, None) == end  # the last that Spark asks: nothing comes after it
-    assert offsets(committed) == {0: 100, 1: 50}
+    assert committed() == {0: 100, 1: 50}
 
 
 def test_a_batch_that_was_not_committed_is_at_the_next_start(query, committed) -> None:
@@ -123,7 +121,7 @@ def test_a_batch_that_was_not_committed_is_at_the_next_start(query, committed) -
     after = query()
     after.stop_at_what_is_there()
     after.latest_offset(end, None)
-    assert offsets(committed) == {0: 100, 1: 50}
+    assert committed() == {0: 100, 1: 50}
 
 
 def test_a_query_with_no_group_commits_nothing(planning, topic, broker) -> None:
@@ -141,21 +139,21 @@ def test_commit_offsets_false_starts_from_the_group_alone(query, committed, writ
     leads.stop_at_what_is_there()
     end = batch(leads, leads.initial_offset(), 30)
     leads.latest_offset(end, 0)
-    wait_for(lambda: offsets(committed) == {0: 20, 1: 10})
+    wait_for(lambda: committed() == {0: 20, 1: 10})
     planner = planning(subscribe=topic, group=group, commitOffsets="false")
     planner.stop_at_what_is_there()
     start = planner.initial_offset()
     assert sorted(Offset.parse(start).at.values()) == [10, 20]
     end = batch(planner, start)
     planner.latest_offset(end, None)
-    assert offsets(committed) == {0: 20, 1: 10}
+    assert committed() == {0: 20, 1: 10}
 
 
 def test_the_same_offset_is_committed_once(query, committed, broker) -> None:
     planner = query()
     end = batch(planner, planner.initial_offset(), 30)
     planner.latest_offset(end, 30)
-    wait_for(lambda: offsets(committed) == {0: 20, 1: 10})
+    wait_for(lambda: committed() == {0: 20, 1: 10})
     broker.faults.fail("OffsetCommit", ErrorCode.INVALID_GROUP_ID)
     for _ in range(5):
         planner.latest_offset(end, 30)
@@ -169,21 +167,24 @@ def test_whoever_hears_of_a_finished_batch_may_commit_it(query, committed, optio
     start = planner.initial_offset()
     assert not commit_finished(given, start)
     assert commit_finished(given, batch(planner, start))
-    assert offsets(committed) == {0: 100, 1: 50}
+    assert committed() == {0: 100, 1: 50}
     assert not commit_finished(options(subscribe=topic, group=group, commitOffsets="false"), batch(planner, start))
 
 
 # -- whose
 
 
-def test_a_commit_says_which_query_made_it(query, committed) -> None:
+def test_a_commit_says_which_query_made_it(query, broker, group, topic) -> None:
     planner = query()
     planner.stop_at_what_is_there()
     end = batch(planner, planner.initial_offset())
     planner.latest_offset(end, None)
     lineage = Offset.parse(end).lineage
     assert lineage is not None
-    assert committed() == {0: (100, note(lineage)), 1: (50, note(lineage))}
+    reader = KafkaConsumer(bootstrap_servers=broker.bootstrap, group_id=group, enable_auto_commit=False)
+    found = [reader.committed(OtherPlace(topic, partition), metadata=True) for partition in (0, 1)]
+    reader.close()
+    assert [(each.offset, each.metadata) for each in found] == [(100, note(lineage)), (50, note(lineage))]
 
 
 @pytest.fixture
@@ -214,11 +215,11 @@ def test_an_old_copy_of_a_query_does_not_take_its_group_back(query, committed) -
     second = batch(planner, first, 30)
     planner.stop_at_what_is_there()
     planner.latest_offset(second, 0)
-    wait_for(lambda: offsets(committed) == {0: 40, 1: 20})
+    wait_for(lambda: committed() == {0: 40, 1: 20})
     stale = query()
     stale.stop_at_what_is_there()
     stale.latest_offset(first, 0)
-    assert offsets(committed) == {0: 40, 1: 20}
+    assert committed() == {0: 40, 1: 20}
 
 
 # -- groups that have members
@@ -280,7 +281,7 @@ def test_the_next_commit_says_it_all(query, committed, warnings, broker) -> None
     second = batch(planner, first, 30)
     wait_for(lambda: len(warnings()) == 1)
     planner.latest_offset(second, 30)
-    wait_for(lambda: offsets(committed) == {0: 40, 1: 20})
+    wait_for(lambda: committed() == {0: 40, 1: 20})
 
 
 def test_a_coordinator_that_is_down_for_a_while_holds_nothing_up(query, committed, broker) -> None:
@@ -292,7 +293,7 @@ def test_a_coordinator_that_is_down_for_a_while_holds_nothing_up(query, committe
     third = batch(planner, second, 30)
     planner.latest_offset(third, 30)
     wait_for(lambda: not broker.faults.left("OffsetFetch") and not broker.faults.left("OffsetCommit"))
-    wait_for(lambda: offsets(committed) == {0: 60, 1: 30})
+    wait_for(lambda: committed() == {0: 60, 1: 30})
 
 
 def test_members_that_cannot_be_asked_for_are_told_and_trusted(query, warnings, broker) -> None:
@@ -314,4 +315,4 @@ def test_a_partition_that_is_gone_does_not_hold_up_the_others(
     planner = planning(**wide, group=group)
     planner.stop_at_what_is_there()
     planner.latest_offset(end, None)
-    wait_for(lambda: offsets(committed) == {0: 100, 1: 50})
+    wait_for(lambda: committed() == {0: 100, 1: 50})
