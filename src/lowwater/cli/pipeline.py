@@ -10,6 +10,8 @@ COMMANDS = {
     "run": ("lowwater.cli.pipeline_run", "Run a pipeline on Spark."),
     "check": ("lowwater.cli.pipeline_check", "Say what is wrong with a pipeline, without starting anything."),
     "explain": ("lowwater.cli.pipeline_explain", "Show what a pipeline would do, with Spark's columns and plans."),
+    "status": ("lowwater.cli.pipeline_status", "Show how far a pipeline has got, without starting Spark."),
+    "reset": ("lowwater.cli.pipeline_reset", "Let a pipeline begin anew."),
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import sys
 import time
@@ -87,7 +88,7 @@ def cells(course: Course) -> tuple[str, ...]:
         UNKNOWN if course.rows_s is None else number(round(course.rows_s)),
         moment(course.event_time_max_ms),
         behind(course),
-        UNKNOWN if course.time_left_s is None else duration(round(course.time_left_s) * 1000),
+        UNKNOWN if course.time_left_s is None else duration(math.ceil(course.time_left_s) * 1000),
     )
 
 

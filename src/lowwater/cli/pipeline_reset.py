@@ -1,0 +1,53 @@
+"""`lowwater pipeline reset`."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from lowwater.cli.pipeline_file import failures_exit, load_pipeline, pipeline_argument
+from lowwater.cli.printing import number, printable, tell
+
+if TYPE_CHECKING:
+    from lowwater.spark.pipeline.resetting import Plan
+
+
+@click.command("reset")
+@pipeline_argument
+@click.option("--sink", "sinks", multiple=True, metavar="NAME", help="Only the query of this sink. May be repeated.")
+@click.option("--to", metavar="POSITION", help="Set the groups to this start position, such as earliest or -7d.")
+@click.option("--delete-output", "output", flag_value="delete", help="Delete the files that were written.")
+@click.option("--keep-output", "output", flag_value="keep", help="Keep them; a new run may write rows again.")
+@click.option("--dry-run", is_flag=True, help="Only say what would be done.")
+@click.option("-y", "--yes", is_flag=True, help="Do not ask.")
+def command(file: str, sinks: tuple[str, ...], to: str | None, output: str | None, dry_run: bool, yes: bool) -> None:
+    """Let a pipeline begin anew: delete its checkpoints, so that the next run starts where its sources say.
+
+    A source whose start is `stored` begins at the offsets of its group: --to moves those. Files that were written have
+    to be deleted or kept, in so many words. Nothing may be running.
+    """
+    from lowwater.spark.pipeline.resetting import Output, plan, reset
+
+    pipeline = load_pipeline(file)
+    with failures_exit():
+        planned = plan(pipeline.model, sinks=sinks, output=None if output is None else Output(output), to=to)
+        _tell(planned)
+        if planned.is_empty or dry_run:
+            return
+        if not yes and not click.confirm("Do that?", err=True):
+            tell("nothing was done")
+            sys.exit(1)
+        for one, offset in sorted(reset(pipeline.model, planned).items()):
+            click.echo(f"{printable(str(one))} begins at {number(offset)}")
+    click.echo("done")
+
+
+def _tell(planned: Plan) -> None:
+    if planned.is_empty:
+        click.echo("there is nothing to reset")
+    for removal in planned.removals:
+        click.echo(f"delete {removal.what}: {printable(str(removal.folder))}")
+    for move in planned.moves:
+        click.echo(f"set the group {printable(move.source.group)} to {move.to} in {printable(move.source.described)}")

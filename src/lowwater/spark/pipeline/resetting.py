@@ -1,0 +1,154 @@
+"""Letting a pipeline begin anew: what has to go, and doing it.
+
+A checkpoint must not go alone. Spark's file sink keeps a list of the micro-batches it has written beside the files,
+and takes the first batches of a new checkpoint for ones that it knows: their rows would be missing without a word. So
+either the output goes as well, or that list does.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from pathlib import Path
+
+from lowwater.errors import ConfigError
+from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.spark.checkpoint import CheckpointError, local_folder
+from lowwater.spark.pipeline.model import FILE_FORMATS, Model, Sink, Source
+from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.status import admin_of
+from lowwater.types import TopicPartition
+
+SINK_LOG = "_spark_metadata"
+
+
+class Output(Enum):
+    """What becomes of files that were written."""
+
+    DELETE = "delete"
+    KEEP = "keep"
+
+
+@dataclass(frozen=True, slots=True)
+class Removal:
+    """A folder that goes."""
+
+    folder: Path
+    what: str
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """A group that is set to other offsets in the topics of a source."""
+
+    source: Source
+    to: str
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    removals: tuple[Removal, ...]
+    moves: tuple[Move, ...] = ()
+    """Without moves a group stays where it is, and a start of `stored` begins there."""
+
+    @property
+    def is_empty(self) -> bool:
+        return not self.removals and not self.moves
+
+
+def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = None, to: str | None = None) -> Plan:
+    """What a reset would do; of all queries, or of those of some sinks.
+
+    ConfigError when it cannot be done so: a sink that is not there, a position that is none, or files about which
+    nothing was said. CheckpointError for folders that are not on this machine.
+    """
+    chosen = _chosen(model, sinks)
+    removals = [*_checkpoints(chosen), *_outputs(model, chosen, output)]
+    return Plan(tuple(each for each in removals if each.folder.exists()), tuple(_moves(model, chosen, to)))
+
+
+def reset(model: Model, planned: Plan) -> dict[TopicPartition, int]:
+    """Does it; where groups stand now. Groups come first: when that fails, nothing is gone yet."""
+    moved: dict[TopicPartition, int] = {}
+    for move in planned.moves:
+        moved |= _moved(model, move)
+    for removal in planned.removals:
+        shutil.rmtree(removal.folder)
+    return moved
+
+
+def _chosen(model: Model, sinks: Sequence[str]) -> tuple[Query, ...]:
+    known = [sink.name for sink in model.sinks]
+    for name in sinks:
+        if name not in known:
+            raise ConfigError(f"there is no sink {name!r}; there are {', '.join(known)}")
+    return tuple(query for query in queries(model) if not sinks or query.of in sinks)
+
+
+def _checkpoints(chosen: Iterable[Query]) -> list[Removal]:
+    return [Removal(_local(query.checkpoint), f"the checkpoint of {query.label}") for query in chosen]
+
+
+def _outputs(model: Model, chosen: Iterable[Query], output: Output | None) -> list[Removal]:
+    removals = []
+    for sink in (sink for sink in model.sinks if any(query.of == sink.name for query in chosen)):
+        folder = _files(model, sink)
+        if folder is None or not folder.exists():
+            continue
+        if output is None:
+            raise ConfigError(
+                f"{sink.name} has written files to {folder}, and a new run would write its rows once more: "
+                "say --delete-output, or --keep-output to have them twice"
+            )
+        if output is Output.DELETE:
+            removals.append(Removal(folder, f"the output of {sink.name}"))
+        else:
+            removals.append(Removal(folder / SINK_LOG, f"the list of what {sink.name} has written"))
+    return removals
+
+
+def _files(model: Model, sink: Sink) -> Path | None:
+    """Delta has a log of its own, by the query's id; other tables and topics are not ours to delete."""
+    return _local(model.location(sink.path)) if sink.format in FILE_FORMATS and sink.path is not None else None
+
+
+def _local(location: str) -> Path:
+    folder = local_folder(location)
+    if folder is None:
+        raise CheckpointError(f"{location} is not on this machine: it has to be deleted where it is")
+    return folder
+
+
+def _moves(model: Model, chosen: Iterable[Query], to: str | None) -> list[Move]:
+    if to is None:
+        return []
+    try:
+        parse_starts(to)
+    except PositionError as error:
+        raise ConfigError(str(error)) from None
+    names = {name for query in chosen for name in query.commits}
+    return [Move(source, to) for source in model.sources if source.name in names and source.group]
+
+
+def _moved(model: Model, move: Move) -> dict[TopicPartition, int]:
+    source = move.source
+    with admin_of(model, source) as admin:
+        topics = [*source.topics, *source.partitions]
+        if source.pattern is not None:
+            topics = _matching(source.pattern, admin.list_topics())
+        offsets = admin.offsets_at(move.to, topics, group=source.group)
+        kept = {one: at for one, at in offsets.items() if not source.partitions or _is_read(source, one)}
+        admin.alter_group_offsets(source.group, kept).checked()
+    return kept
+
+
+def _matching(pattern: str, topics: Iterable[str]) -> list[str]:
+    import re
+
+    return [topic for topic in topics if re.fullmatch(pattern, topic)]
+
+
+def _is_read(source: Source, one: TopicPartition) -> bool:
+    return one.partition in source.partitions.get(one.topic, ())
