@@ -11,7 +11,6 @@ from tests.spark.reading import PATIENCE_S, Spark, collect_into, values
 from tests.spark.writing import Topics
 
 import lowwater.spark
-from lowwater.spark.source import LowwaterSource
 
 
 def test_the_format_is_found_without_registration(spark: Spark, topics: Topics) -> None:
@@ -35,20 +34,11 @@ def test_a_stream_gets_what_is_there_and_what_comes(spark: Spark, topics: Topics
     query.stop()
 
 
-class RenamedSource(LowwaterSource):
-    @classmethod
-    def name(cls) -> str:
-        return "renamed"
-
-
 def test_it_can_be_registered_too(spark: Spark, topics: Topics) -> None:
     topic = topics.create(1)
     topics.write(topic, [b"one"])
     lowwater.spark.register(spark.session)
-    spark.session.dataSource.register(RenamedSource)
-    options = {"kafka.bootstrap.servers": spark.bootstrap, "subscribe": topic}
-    for name in ("lowwater", "renamed"):
-        assert values(spark.session.read.format(name).options(**options).load().collect()) == [b"one"]
+    assert values(spark.read(subscribe=topic).collect()) == [b"one"]
 
 
 def test_sql_reads_a_temporary_view_of_it(spark: Spark, topics: Topics) -> None:

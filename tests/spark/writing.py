@@ -33,7 +33,10 @@ class Topics:
         # It would go on about a broker that is stopped before it.
         self._settings = {"bootstrap.servers": bootstrap, "log_level": 0, **(settings or {})}
         self.admin = AdminClient(self._settings)
-        self._producer = Producer({**self._settings, "linger.ms": 5})
+        self._producer = self._producing()
+
+    def _producing(self) -> Producer:
+        return Producer({**self._settings, "linger.ms": 5})
 
     def close(self) -> None:
         self._producer.flush(PATIENCE_S)
@@ -52,6 +55,7 @@ class Topics:
 
     def grow(self, name: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result(PATIENCE_S)
+        self._producer = self._producing()  # the one before does not know of them for minutes
 
     def write(self, topic: str, values: Sequence[bytes | None], partition: int = 0, **more: Any) -> list[int]:
         """Their offsets. `more`: key, timestamp, headers of each."""
