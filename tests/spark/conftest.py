@@ -10,6 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 from tests.conformance.under_test import UnderTest
 from tests.conftest import require_peer
+from tests.spark.guarded import Guarded, guarded
 from tests.spark.reading import Spark
 from tests.spark.writing import Topics
 
@@ -76,3 +77,10 @@ def topics(broker: UnderTest) -> Iterator[Topics]:
     topics = Topics(broker.bootstrap)
     yield topics
     topics.close()
+
+
+@pytest.fixture(scope="session")
+def tls_broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Guarded]:
+    """Ours, behind mutual TLS."""
+    with guarded(tmp_path_factory.mktemp("certificates")) as made:
+        yield made

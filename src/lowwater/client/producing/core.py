@@ -193,7 +193,10 @@ class Producing:
             self.sender.put(TopicPartition(call.topic, partition), Batch(call, chosen, data, base_timestamp, newest))
         if len(wrong):
             error = UnknownTopicError(
-                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, topic=call.topic, advice=f"the topic has {partitions} partitions"
+                ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+                topic=call.topic,
+                partition=int(named[wrong[0]]),
+                advice=f"the topic has {partitions} partitions",
             )
             error.retriable = False
             call.failed(None, wrong, error)
