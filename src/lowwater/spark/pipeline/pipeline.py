@@ -9,11 +9,13 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Mapping
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lowwater.errors import ConfigError, LowwaterError
 from lowwater.spark.pipeline.checking import check
+from lowwater.spark.pipeline.committing import commit_last
 from lowwater.spark.pipeline.failures import Failure, failure_of
 from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.parsing import parse_document, parse_text
@@ -110,7 +112,13 @@ class Pipeline:
         from lowwater.spark.pipeline.building import drop_views
 
         try:
-            return run(self.model, lambda query: self._start(session, query), observer=observer, stop=stop)
+            return run(
+                self.model,
+                lambda query: self._start(session, query),
+                observer=observer,
+                stop=stop,
+                commit=partial(commit_last, self.model),
+            )
         finally:
             drop_views(session, self.model)
 

@@ -40,9 +40,17 @@ def run(
     *,
     observer: Observer | None = None,
     stop: threading.Event | None = None,
+    commit: Callable[[Query, Mapping[str, Any]], None] | None = None,
 ) -> Summary:
-    """Starts every query and waits. When `stop` is set, or one fails, the others end after their running batch."""
-    return _Run(model, start, observer or Silent(), stop or threading.Event()).to_end()
+    """Starts every query and waits. When `stop` is set, or one fails, the others end after their running batch.
+
+    `commit` is given each query's last event when all of them have ended.
+    """
+    summary, watched = _Run(model, start, observer or Silent(), stop or threading.Event()).to_end()
+    for each in watched:
+        if commit is not None and each.last_event is not None:
+            commit(each.query, each.last_event)
+    return summary
 
 
 class _Run:
@@ -55,7 +63,7 @@ class _Run:
         self._stop = stop
         self._watched: list[Watched] = []
 
-    def to_end(self) -> Summary:
+    def to_end(self) -> tuple[Summary, list[Watched]]:
         began_s = time.monotonic()
         try:
             for query in queries(self._model):
@@ -68,7 +76,7 @@ class _Run:
             for each in self._watched:
                 each.stop()
         done = tuple(each.summary() for each in self._watched)
-        return Summary(self._model.name, outcome, done, time.monotonic() - began_s)
+        return Summary(self._model.name, outcome, done, time.monotonic() - began_s), self._watched
 
     def _wait_for_others(self) -> None:
         """One after the other: a query that starts from a group must do so before another moves the group on, and

@@ -59,6 +59,7 @@ class Watched:
         self.query = query
         self.failure: Failure | None = None
         self.is_over = False
+        self.last_event: Mapping[str, Any] | None = None
         self._start = start
         self._restarts_left = RESTARTS_MAX
         self._running = start(query)
@@ -121,7 +122,7 @@ class Watched:
         rows = int(event.get("numInputRows") or 0)
         self._batches += event["batchId"] > self.batch
         self._rows += rows
-        self._last = _mark(event)
+        self._last, self.last_event = _mark(event), event
         for name, metric in (event.get("observedMetrics") or {}).items():
             if name.startswith(METRIC_PREFIX):
                 source = name.removeprefix(METRIC_PREFIX)

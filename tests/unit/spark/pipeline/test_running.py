@@ -52,6 +52,16 @@ def test_a_run_ends_when_all_its_queries_have():
     assert told.events == [("started", "out"), ("out", 0), ("out", 1), ("ended", "out", None)]
 
 
+def test_the_last_event_of_each_query_is_given_to_be_committed():
+    committed = []
+    run(
+        model_of(ONE),
+        lambda _: Moving([finishes(0, 10), finishes(1, 5), ends]),
+        commit=lambda query, event: committed.append((query.label, event["batchId"])),
+    )
+    assert committed == [("out", 1)]
+
+
 def test_every_event_is_told_once_also_when_several_came_between_two_looks():
     def three(query):
         query.recentProgress += [progress(7, 1), progress(8, 1), progress(9, 1)]
