@@ -59,16 +59,13 @@ def _messages(bootstrap: str, topics: Sequence[str]) -> Iterator[Any]:
         left = _ends(consumer, topics)
         consumer.assign([TopicPartition(topic, number, start) for (topic, number), (start, _) in left.items()])
         while left:
-            messages = consumer.consume(5_000, timeout=PATIENCE_S)
-            if not messages:
-                raise UnreadableError(f"nothing more comes from {sorted(left)}")
-            for message in messages:
-                if message.error():
-                    raise UnreadableError(str(message.error()))
-                yield message
-                one = (message.topic(), message.partition())
-                if message.offset() + 1 >= left[one][1]:
-                    del left[one]
+            message = consumer.poll(PATIENCE_S)
+            if message is None or message.error():
+                raise UnreadableError(f"{sorted(left)} cannot be read to their end: {message and message.error()}")
+            yield message
+            one = (message.topic(), message.partition())
+            if one in left and message.offset() + 1 >= left[one][1]:
+                del left[one]
     finally:
         consumer.close()
 

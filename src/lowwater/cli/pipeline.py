@@ -11,6 +11,7 @@ COMMANDS = {
     "check": ("lowwater.cli.pipeline_check", "Say what is wrong with a pipeline, without starting anything."),
     "explain": ("lowwater.cli.pipeline_explain", "Show what a pipeline would do, with Spark's columns and plans."),
     "status": ("lowwater.cli.pipeline_status", "Show how far a pipeline has got, without starting Spark."),
+    "test": ("lowwater.cli.pipeline_test", "Run the steps of a pipeline on rows that stand in a file."),
     "reset": ("lowwater.cli.pipeline_reset", "Let a pipeline begin anew."),
 }
 

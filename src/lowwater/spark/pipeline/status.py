@@ -62,11 +62,11 @@ class Status:
 
 @dataclass(slots=True)
 class Asked:
-    """What brokers say of the partitions of a pipeline, by source."""
+    """What brokers say of the partitions of a pipeline, by source. One that did not answer is not asked again."""
 
     ends: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
     committed: dict[str, dict[TopicPartition, int]] = field(default_factory=dict)
-    problems: list[str] = field(default_factory=list)
+    problems: dict[str, str] = field(default_factory=dict)
 
 
 def status(model: Model) -> Status:
@@ -83,7 +83,7 @@ def status(model: Model) -> Status:
         }
         _ask(model, source, known, asked)
     found = [_status(model, query, *checkpoints[query.label], asked) for query in queries(model)]
-    return Status(tuple(found), tuple(dict.fromkeys(asked.problems)))
+    return Status(tuple(found), tuple(asked.problems.values()))
 
 
 def _checkpoint(query: Query) -> tuple[Checkpoint, str | None]:
@@ -101,8 +101,8 @@ def reads(source: Source, one: TopicPartition) -> bool:
 
 
 def _ask(model: Model, source: Source, partitions: Iterable[TopicPartition], asked: Asked) -> None:
-    wanted = sorted(partitions)
-    if not wanted:
+    wanted, bootstrap = sorted(partitions), {**model.kafka, **source.kafka}.get("bootstrap.servers", "")
+    if not wanted or bootstrap in asked.problems:
         return
     try:
         with admin_of(model, source) as admin:
@@ -111,7 +111,7 @@ def _ask(model: Model, source: Source, partitions: Iterable[TopicPartition], ask
                 committed = admin.group_offsets([source.group]).checked()[source.group]
                 asked.committed[source.name] = {one: each.offset for one, each in committed.items()}
     except ClientError as error:
-        asked.problems.append(str(error))
+        asked.problems[bootstrap] = str(error)
 
 
 def admin_of(model: Model, source: Source) -> Admin:

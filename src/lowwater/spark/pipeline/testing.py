@@ -1,0 +1,94 @@
+"""Running the tests of a pipeline: rows of the file in place of its sources, in a session of Spark."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from lowwater.spark.pipeline.building import build, drop_views
+from lowwater.spark.pipeline.decode_errors import TOMBSTONE, decoded_rows
+from lowwater.spark.pipeline.fixtures import Case, Difference, Fixtures, Row, TestReport, compare, result_of
+from lowwater.spark.pipeline.model import BadRows, Model, Source
+from lowwater.spark.pipeline.problems import did_you_mean
+from lowwater.spark.pipeline.row_values import to_spark
+from lowwater.spark.pipeline.source_options import reading_options
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+
+def run_fixtures(spark: SparkSession, model: Model, fixtures: Fixtures) -> TestReport:
+    """PipelineError for rows that have columns which their source does not have."""
+    schemas = {source.name: _columns(spark, model, source) for source in model.sources}
+    _check_columns(fixtures, schemas)
+    differences: list[Difference] = []
+    try:
+        for case in fixtures.cases:
+            differences += _differences(spark, model, case, schemas)
+    finally:
+        drop_views(spark, model)
+    return TestReport(len(fixtures.cases), sum(len(case.expect) for case in fixtures.cases), tuple(differences))
+
+
+def _columns(spark: SparkSession, model: Model, source: Source) -> StructType:
+    """Those that steps see."""
+    from lowwater.spark.source import LowwaterSource
+
+    options = {name.lower(): value for name, value in reading_options(model, source).items()}
+    offered = LowwaterSource(options).schema()
+    rows = spark.createDataFrame([], offered)
+    # Rows that cannot be decoded do not come here: they need not be counted.
+    schema = decoded_rows(rows, replace(source, bad_rows=BadRows())).schema
+    kept = [field for field in schema.fields if not source.columns or _is_kept(field.name, source)]
+    return type(schema)(kept)
+
+
+def _is_kept(name: str, source: Source) -> bool:
+    from lowwater.spark.pipeline.model import RECORD_COLUMNS
+
+    return name in source.columns or name not in RECORD_COLUMNS
+
+
+def _check_columns(fixtures: Fixtures, schemas: Mapping[str, StructType]) -> None:
+    for case in fixtures.cases:
+        for name, rows in case.given.items():
+            known = schemas[name].names
+            for place, row in enumerate(rows):
+                for column in row:
+                    if column not in known:
+                        hint = did_you_mean(column, known) or f"there are {', '.join(known)}"
+                        path = (*case.path, "given", name, place, column)
+                        fixtures.report.key(path, f"{name} has no column {column}", hint)
+    fixtures.raise_problems()
+
+
+def _differences(spark: SparkSession, model: Model, case: Case, schemas: Mapping[str, StructType]) -> list[Difference]:
+    inputs = {
+        source.name: _frame(spark, source, case.given.get(source.name, []), schemas[source.name])
+        for source in model.sources
+    }
+    found = []
+    for name, expected in case.expect.items():
+        frame = build(spark, model, result_of(model, name), inputs=inputs)
+        rows = _collected(frame, expected)
+        if (difference := compare(case.name, name, expected, rows)) is not None:
+            found.append(difference)
+    return found
+
+
+def _frame(spark: SparkSession, source: Source, rows: Sequence[Row], schema: StructType) -> DataFrame:
+    defaults = {"topic": next(iter((*source.topics, *source.partitions)), source.name), "partition": 0}
+    defaults |= {TOMBSTONE: False, "timestampType": 0}
+    made = []
+    for place, row in enumerate(rows):
+        values: dict[str, Any] = {**defaults, "offset": place, **row}
+        made.append(tuple(to_spark(values.get(field.name), field.dataType) for field in schema.fields))
+    return spark.createDataFrame(made, schema)
+
+
+def _collected(frame: DataFrame, expected: Sequence[Row]) -> list[Row]:
+    columns = [name for name in (expected[0] if expected else frame.columns) if name in frame.columns]
+    rows: list[Row] = frame.select(*columns).toArrow().to_pylist()
+    return rows
