@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from lowwater.spark.java import java_home
+    from lowwater.spark.ledger import losses
+    from lowwater.spark.loss_records import Loss
     from lowwater.spark.offsets import Offset, OffsetError
     from lowwater.spark.option_table import OptionError
     from lowwater.spark.options import SinkOptions, SourceOptions
@@ -17,6 +19,7 @@ if TYPE_CHECKING:
     from lowwater.spark.source import LowwaterSource, register
 
 _HOMES = {
+    "Loss": "lowwater.spark.loss_records",
     "LowwaterSource": "lowwater.spark.source",
     "Offset": "lowwater.spark.offsets",
     "OffsetError": "lowwater.spark.offsets",
@@ -26,10 +29,12 @@ _HOMES = {
     "SinkOptions": "lowwater.spark.options",
     "SourceOptions": "lowwater.spark.options",
     "java_home": "lowwater.spark.java",
+    "losses": "lowwater.spark.ledger",
     "register": "lowwater.spark.source",
 }
 
 __all__ = [
+    "Loss",
     "LowwaterSource",
     "Offset",
     "OffsetError",
@@ -39,6 +44,7 @@ __all__ = [
     "SinkOptions",
     "SourceOptions",
     "java_home",
+    "losses",
     "register",
 ]
 

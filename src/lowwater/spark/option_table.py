@@ -170,6 +170,7 @@ DURATION = Takes("a time such as `15m`, `10s`, `500ms`; a number alone is in mil
 SPAN = Takes("a time span such as `10m`, `1h`", _span_ms)
 TOPICS = Takes("topics, with commas between them", _some_topics)
 TOPIC = Takes("a topic", _one_topic)
+LEDGER = Takes("a topic, or nothing", lambda text: _one_topic(text) if text else "")
 OFFSETS_JSON = Takes('`earliest`, `latest`, or JSON: `{"orders": {"0": 23, "1": -1}}`, -2 earliest, -1 latest', str)
 TIMESTAMP = Takes("milliseconds since 1970", str)
 TIMESTAMPS_JSON = Takes('JSON: `{"orders": {"0": 1793491200000}}`, milliseconds since 1970', str)
@@ -256,6 +257,9 @@ OWN_OPTIONS = (
     Option("commitOffsets", BOOLEAN, "true", STREAM,
            "`false`: start from the `group`, but commit nothing to it. For further queries over the same source.",
            ours=True),
+    Option("lossLedger", LEDGER, "__lowwater_losses", SOURCE,
+           "The topic in which ranges are kept that a query with `failOnDataLoss=false` went on without; it is made "
+           "when it is needed. Empty: they are only logged.", ours=True),
     Option("maxPartitions", POSITIVE_INT, None, SOURCE,
            "At most so many tasks in a batch, unless `minPartitions` or `maxRecordsPerPartition` needs more: one task "
            "then reads several partitions. Unless set: as many as there are cores, where that is known.", ours=True),

@@ -32,6 +32,7 @@ class SourceOptions:
     group: str | None
     commits: bool
     fail_on_loss: bool
+    ledger: str
     offsets_max: int | None
     offsets_min: int | None
     delay_max_ms: int
@@ -72,6 +73,7 @@ class SourceOptions:
             group=given.value("group"),
             commits=streaming and given.value("group") is not None and given.value("commitOffsets"),
             fail_on_loss=given.value("failOnDataLoss"),
+            ledger=given.value("lossLedger"),
             **_limits(given, streaming),
             tasks_min=given.value("minPartitions"),
             tasks_max=given.value("maxPartitions"),

@@ -6,7 +6,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from lowwater.client.releasing import Lost
 from lowwater.spark import data_loss
 from lowwater.spark.columns import Chosen
 from lowwater.spark.decoding.spec import DecodeSpec
@@ -31,13 +30,18 @@ class Scan:
         if task is None:
             return iter(())
         shape = shape_of(self.chosen, self.decode)
-        return read_task(
-            self.options.client.settings,
-            task,
-            shape,
-            on_lost=self._loss_rule(),
-            patience_ms=self.options.poll_timeout_ms,
+        settings, patience_ms = self.options.client.settings, self.options.poll_timeout_ms
+        if self.options.fail_on_loss:
+            return read_task(settings, task, shape, on_lost=data_loss.fail, patience_ms=patience_ms)
+        skipping = data_loss.Skipping(self.options, task.lineage)
+        return _written_down(
+            read_task(settings, task, shape, on_lost=skipping, patience_ms=patience_ms), skipping.write_down
         )
 
-    def _loss_rule(self) -> Callable[[Lost], None]:
-        return data_loss.fail if self.options.fail_on_loss else data_loss.skip
+
+def _written_down(batches: Iterator[Any], write_down: Callable[[], None]) -> Iterator[Any]:
+    """Also when nobody wants the rest of the rows, or they cannot be read."""
+    try:
+        yield from batches
+    finally:
+        write_down()

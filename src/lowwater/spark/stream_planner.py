@@ -134,7 +134,7 @@ class StreamPlanner:
         news = [gap for gap in gaps(start, surely) if gap not in self._told]
         self._told.update(news)
         if news:
-            data_loss.at_planning(news, fails=self._options.fail_on_loss)
+            data_loss.at_planning(news, self._options, start.lineage or self._lineage)
 
     def reported_offset(self) -> dict[str, Any] | None:
         """Where partitions end, as far as that is known: Spark shows it in its progress."""
