@@ -96,7 +96,8 @@ def read_batches(checkpoint: Path) -> list[Batch]:
             if source in ("", "-"):
                 continue
             ends, begins = _offsets(json.loads(source))
-            ranges |= {one: (begins.get(one, at.get(one, 0)), end) for one, end in ends.items()}
+            # A batch without anything new has the offset of the one before, where partitions began included.
+            ranges |= {one: (at.get(one, begins.get(one, 0)), end) for one, end in ends.items()}
         at |= {one: end for one, (_, end) in ranges.items()}
         batches.append(Batch(ranges, json.loads(metadata)["batchWatermarkMs"]))
     return batches
