@@ -18,6 +18,7 @@ COMMANDS = {
     "cat": ("lowwater.cli.cat.command", "Read, write and list topics, with the options of kcat."),
     "topics": ("lowwater.cli.topics.command", "List, describe, make, change and delete topics; find offsets."),
     "pipeline": ("lowwater.cli.pipeline", "Run pipelines on Spark that stand in a file."),
+    "spark": ("lowwater.cli.spark", "Look at what the Spark source has left behind: losses and checkpoints."),
     "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
 }
 
