@@ -5,7 +5,7 @@ from __future__ import annotations
 from lowwater.spark.decoding import shapes
 from lowwater.spark.decoding.avro_schema import ArrayOf, Avro, EnumOf, Fixed, MapOf, Primitive, Record, Union
 from lowwater.spark.decoding.errors import SchemaError
-from lowwater.spark.decoding.shapes import Decimal, ListOf, Shape, StructOf
+from lowwater.spark.decoding.shapes import Decimal, ListOf, Room, Shape, StructOf
 
 NULL = Primitive("null")
 _PRIMITIVES = {
@@ -29,7 +29,7 @@ _LOGICAL = {
 
 def avro_shape(schema: Avro) -> StructOf:
     """Of a record, its fields; of anything else one column `value`."""
-    shape = _shape(schema, ())
+    shape = _shape(schema, (), Room())
     return shapes.check_struct(shape if isinstance(schema, Record) and isinstance(shape, StructOf) else whole(shape))
 
 
@@ -47,7 +47,8 @@ def branches_of(union: Union) -> list[Avro]:
     return some
 
 
-def _shape(schema: Avro, within: tuple[Avro, ...]) -> Shape:
+def _shape(schema: Avro, within: tuple[Avro, ...], room: Room) -> Shape:
+    room.take()
     if len(within) > shapes.DEPTH_MAX:
         raise SchemaError(f"the Avro schema is nested more than {shapes.DEPTH_MAX} deep")
     match schema:
@@ -58,15 +59,15 @@ def _shape(schema: Avro, within: tuple[Avro, ...]) -> Shape:
         case EnumOf():
             return shapes.UTF8
         case ArrayOf(item):
-            return ListOf(_shape(item, (*within, schema)))
+            return ListOf(_shape(item, (*within, schema), room))
         case MapOf(value):
-            return shapes.MapOf(shapes.UTF8, _shape(value, (*within, schema)))
+            return shapes.MapOf(shapes.UTF8, _shape(value, (*within, schema), room))
         case Union():
-            return _union(schema, (*within, schema))
+            return _union(schema, (*within, schema), room)
         case Record():
             if any(schema is outer for outer in within):
                 raise SchemaError(f"the Avro record {schema.name} contains itself: Spark has no such type")
-            return StructOf(tuple((one.name, _shape(one.type, (*within, schema))) for one in schema.fields))
+            return StructOf(tuple((one.name, _shape(one.type, (*within, schema), room)) for one in schema.fields))
 
 
 def _leaf(schema: Primitive | Fixed) -> Shape:
@@ -77,10 +78,10 @@ def _leaf(schema: Primitive | Fixed) -> Shape:
     return _PRIMITIVES[schema.name] if isinstance(schema, Primitive) else shapes.BINARY
 
 
-def _union(union: Union, within: tuple[Avro, ...]) -> Shape:
+def _union(union: Union, within: tuple[Avro, ...], room: Room) -> Shape:
     some = branches_of(union)
     if len(some) == 1:
-        return _shape(some[0], within)
+        return _shape(some[0], within, room)
     if not some:
         raise SchemaError("an Avro union of nothing but null has no type in Spark")
-    return StructOf(tuple((f"member{place}", _shape(branch, within)) for place, branch in enumerate(some)))
+    return StructOf(tuple((f"member{place}", _shape(branch, within, room)) for place, branch in enumerate(some)))

@@ -12,7 +12,7 @@ import pyarrow as pa
 from lowwater.spark.decoding import kernels
 from lowwater.spark.decoding.arrow_types import arrow_type
 from lowwater.spark.decoding.errors import DecodeError
-from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Scalar, Shape, StructOf
+from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Scalar, Shape, StructOf, below
 
 Longs = npt.NDArray[np.int64]
 Bytes = npt.NDArray[np.uint8]
@@ -57,7 +57,7 @@ class Layout:
     def _add(self, shape: Shape) -> Column:
         column = Column(len(self.columns), shape, width=_width(shape))
         self.columns.append(column)
-        column.children = [self._add(child) for child in _below(shape)]
+        column.children = [self._add(child) for child in below(shape)]
         return column
 
     def table(self) -> npt.NDArray[np.int64]:
@@ -170,14 +170,3 @@ def _width(shape: Shape) -> int:
     if isinstance(shape, StructOf):
         return 0
     return 2 if isinstance(shape, Decimal) or shape in (Scalar("utf8"), Scalar("binary")) else 1
-
-
-def _below(shape: Shape) -> tuple[Shape, ...]:
-    match shape:
-        case StructOf(fields):
-            return tuple(child for _, child in fields)
-        case ListOf(item):
-            return (item,)
-        case MapOf(key, value):
-            return (key, value)
-    return ()

@@ -6,7 +6,7 @@ from lowwater.spark.decoding import shapes
 from lowwater.spark.decoding.errors import SchemaError
 from lowwater.spark.decoding.protobuf_model import ENUM, MESSAGE, ProtoField, ProtoMessage, ProtoTypes
 from lowwater.spark.decoding.protobuf_well_known import DURATION, TIMESTAMP
-from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Shape, StructOf
+from lowwater.spark.decoding.shapes import Decimal, ListOf, MapOf, Room, Shape, StructOf
 
 UINT64 = Decimal(20, 0)
 _SCALARS: dict[str, Shape] = {
@@ -24,7 +24,7 @@ _SPECIAL = {TIMESTAMP: shapes.TIMESTAMP, DURATION: shapes.DURATION}
 
 def protobuf_shape(types: ProtoTypes, message: ProtoMessage) -> StructOf:
     """The message's fields; those whose message has no fields at all are left out, as Spark does."""
-    shape = _struct(types, message, ())
+    shape = _struct(types, message, (), Room())
     if not shape.fields:
         raise SchemaError(f"the Protobuf message {message.name} has no fields")
     return shapes.check_struct(shape)
@@ -39,28 +39,29 @@ def _is_empty(types: ProtoTypes, field: ProtoField) -> bool:
     return field.type == MESSAGE and not types.messages[field.type_name].fields
 
 
-def _struct(types: ProtoTypes, message: ProtoMessage, within: tuple[str, ...]) -> StructOf:
+def _struct(types: ProtoTypes, message: ProtoMessage, within: tuple[str, ...], room: Room) -> StructOf:
     if message.name in within:
         raise SchemaError(f"the Protobuf message {message.name} contains itself: Spark has no such type")
     inner = (*within, message.name)
-    return StructOf(tuple((field.name, _field(types, field, inner)) for field in columns_of(types, message)))
+    return StructOf(tuple((field.name, _field(types, field, inner, room)) for field in columns_of(types, message)))
 
 
-def _field(types: ProtoTypes, field: ProtoField, within: tuple[str, ...]) -> Shape:
+def _field(types: ProtoTypes, field: ProtoField, within: tuple[str, ...], room: Room) -> Shape:
     if field.type == MESSAGE and types.messages[field.type_name].is_map_entry:
         key, value = types.messages[field.type_name].fields
         if _is_empty(types, value):
             raise SchemaError(f"the Protobuf map {field.name} has values without fields: Spark has no such type")
-        return MapOf(_one(types, key, within), _one(types, value, within))
-    shape = _one(types, field, within)
+        return MapOf(_one(types, key, within, room), _one(types, value, within, room))
+    shape = _one(types, field, within, room)
     return ListOf(shape) if field.is_repeated else shape
 
 
-def _one(types: ProtoTypes, field: ProtoField, within: tuple[str, ...]) -> Shape:
+def _one(types: ProtoTypes, field: ProtoField, within: tuple[str, ...], room: Room) -> Shape:
+    room.take()
     if field.type == ENUM:
         return shapes.UTF8
     if field.type != MESSAGE:
         return _SCALARS[field.type]
     if field.type_name in _SPECIAL:
         return _SPECIAL[field.type_name]
-    return _struct(types, types.messages[field.type_name], within)
+    return _struct(types, types.messages[field.type_name], within, room)

@@ -40,7 +40,7 @@ class ProtobufValues:
     """Values of one message."""
 
     def __init__(self, spec: DecodeSpec) -> None:
-        files = proto_files(spec.schema or "", dict(spec.references))
+        files = proto_files(spec.schema if spec.schema is not None else "", dict(spec.references))
         types = ProtoTypes(files)
         message = types.message(spec.message or _first(files[-1], spec.is_framed))
         self.message = message.name

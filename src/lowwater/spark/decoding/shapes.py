@@ -55,24 +55,44 @@ FLOAT32, FLOAT64, UTF8, BINARY = (Scalar(name) for name in ("float32", "float64"
 DATE, TIMESTAMP, TIMESTAMP_NTZ, DURATION = (Scalar(name) for name in ("date", "timestamp", "timestamp_ntz", "duration"))
 
 
+class Room:
+    """How many columns a schema may still unfold to: types that are used again and again multiply."""
+
+    def __init__(self) -> None:
+        self._left = COLUMNS_MAX
+
+    def take(self) -> None:
+        self._left -= 1
+        if self._left < 0:
+            raise SchemaError(f"the schema unfolds to more than {COLUMNS_MAX} columns, nested ones counted")
+
+
 def check_struct(shape: StructOf) -> StructOf:
     """The same, if Spark can hold it: names that differ also for Spark, which takes no notice of case; bounds."""
-    if _count(shape, 0) > COLUMNS_MAX:
-        raise SchemaError(f"the schema has more than {COLUMNS_MAX} columns, nested ones counted")
+    _check(shape, Room(), 0)
     return shape
 
 
-def _count(shape: Shape, depth: int) -> int:
+def _check(shape: Shape, room: Room, depth: int) -> None:
+    room.take()
     if depth > DEPTH_MAX:
         raise SchemaError(f"the schema is nested more than {DEPTH_MAX} deep")
     if isinstance(shape, StructOf):
         _check_names([name for name, _ in shape.fields])
-        return 1 + sum(_count(child, depth + 1) for _, child in shape.fields)
-    if isinstance(shape, ListOf):
-        return 1 + _count(shape.item, depth + 1)
-    if isinstance(shape, MapOf):
-        return 1 + _count(shape.key, depth + 1) + _count(shape.value, depth + 1)
-    return 1
+    for child in below(shape):
+        _check(child, room, depth + 1)
+
+
+def below(shape: Shape) -> tuple[Shape, ...]:
+    """Shapes of which a shape consists: fields, items, keys and values."""
+    match shape:
+        case StructOf(fields):
+            return tuple(child for _, child in fields)
+        case ListOf(item):
+            return (item,)
+        case MapOf(key, value):
+            return (key, value)
+    return ()
 
 
 def _check_names(names: list[str]) -> None:
