@@ -5,7 +5,7 @@ PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
-.PHONY: run test oracle check bench peers docs mutants clean
+.PHONY: run first-steps test oracle check bench peers docs mutants clean
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed, this is " + sys.version)'
@@ -14,7 +14,11 @@ $(READY): pyproject.toml constraints.txt
 	$(PY) -m pip install --quiet -c constraints.txt -e '.[spark]' --group dev
 	touch $(READY)
 
-run: $(READY)          ## start a broker, produce, read back by time, print a report
+run: $(READY)          ## a broker, a sample of orders, a pipeline on Spark over it, and a check; again: another day
+	$(PY) -c 'import lowwater.spark.java as java; java.find_java()' 2> /dev/null || $(PY) -m pip install --quiet -c constraints.txt -e '.[java]'
+	$(PY) -m examples.orders
+
+first-steps: $(READY)  ## a broker, a day of orders, reading back by time and as a group
 	$(PY) -m examples.first_steps
 
 # Spark gives its Python processes ten seconds to come up, so its tests have the machine to themselves.
@@ -52,4 +56,4 @@ mutants: $(READY)      ## break one rule at a time; the tests must notice
 	$(PY) -m tests.crash.mutants $(ARGS)
 
 clean:
-	rm -rf $(VENV) .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist
+	rm -rf $(VENV) run .peers .mypy_cache .pytest_cache .ruff_cache .hypothesis build dist

@@ -10,6 +10,7 @@ import os
 import subprocess
 import sys
 import time
+from collections.abc import Callable
 from pathlib import Path
 
 from examples.orders import check, sample
@@ -24,19 +25,23 @@ _LOADED = "days-loaded"
 
 def main() -> int:
     asked = _arguments()
+    return make_run(Path(asked.run_dir).absolute(), asked.orders, run_pipeline)
+
+
+def make_run(run_dir: Path, orders: int, run: Callable[[str, Path], int]) -> int:
+    """Loads, runs and checks; the exit code. `run` is given the bootstrap server, and returns an exit code too."""
     started_s = time.perf_counter()
-    run_dir = Path(asked.run_dir).absolute()
     run_dir.mkdir(parents=True, exist_ok=True)
     with Broker(subprocess=True, data_dir=run_dir / "broker") as broker:
         print(f"1. A broker is up on {broker.bootstrap}; its data are in {_short(run_dir / 'broker')}.")
         before = days_loaded(run_dir)
-        load_days(broker.bootstrap, run_dir, asked.orders)
+        load_days(broker.bootstrap, run_dir, orders)
         print(_beginning(run_dir, before), flush=True)
-        code = run_pipeline(broker.bootstrap, run_dir)
+        code = run(broker.bootstrap, run_dir)
         if code != 0:
             print(f"The pipeline ended with exit code {code}.")
             return code
-        print("4. Every record, where it went:\n")
+        print("4. Every record, and where it went:\n")
         code = check.main(broker.bootstrap, str(run_dir))
     print(_ending(run_dir, time.perf_counter() - started_s))
     return code
