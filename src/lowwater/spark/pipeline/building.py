@@ -6,13 +6,19 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from lowwater.spark.pipeline.decode_errors import decoded_rows
+from lowwater.spark.pipeline.failures import failure_of
 from lowwater.spark.pipeline.model import RECORD_COLUMNS, Model, Source, Step, Watermark
+from lowwater.spark.pipeline.problems import did_you_mean
 from lowwater.spark.pipeline.queries import needed
+from lowwater.spark.pipeline.refused import RefusedError
+from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.steps import apply_step
+from lowwater.spark.pipeline.toml_places import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
 
 FORMAT = "lowwater"
 
@@ -35,12 +41,24 @@ def build(
     frames: dict[str, DataFrame] = {}
     for source in sources:
         rows = inputs.get(source.name)
-        if rows is None:
-            rows = decoded_rows(load(spark, model, source, commits=source.name in commits), source)
-        frames[source.name.lower()] = _shown(rows, source)
+        frames[source.name.lower()] = source_frame(spark, model, source, source.name in commits, rows)
     for step in steps:
-        frames[step.name.lower()] = _shown(apply_step(spark, model, step, frames), step)
+        frames[step.name.lower()] = step_frame(spark, model, step, frames)
     return frames[name.lower()]
+
+
+def source_frame(
+    spark: SparkSession, model: Model, source: Source, commits: bool = False, rows: DataFrame | None = None
+) -> DataFrame:
+    """A source as steps see it, or `rows` in its place."""
+    if rows is None:
+        rows = decoded_rows(load(spark, model, source, commits=commits), source)
+    return _shown(rows, source, ("source", source.name))
+
+
+def step_frame(spark: SparkSession, model: Model, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
+    """`frames` has what the step reads, by names in small letters. RefusedError when it cannot be done."""
+    return _shown(apply_step(spark, model, step, frames), step, ("step", model.steps.index(step)))
 
 
 def load(
@@ -50,12 +68,19 @@ def load(
     options = reading_options(model, source, commits=commits)
     if with_headers:
         options["includeHeaders"] = "true"
-    whole = spark.readStream.format(FORMAT).options(**options).load()
-    if not source.columns or with_headers:
-        return whole
-    kept = [field for field in whole.schema.fields if field.name in source.columns or field.name not in RECORD_COLUMNS]
-    # Named by a schema, and not by a select, columns that are not wanted are not even made.
-    return spark.readStream.format(FORMAT).options(**options).schema(type(whole.schema)(kept)).load()
+    reader = spark.readStream.format(FORMAT).options(**options)
+    if source.columns and not with_headers:
+        # Named by a schema, and not by a select, columns that are not wanted are not even made.
+        reader = reader.schema(_some_columns(options, source))
+    return reader.load()
+
+
+def _some_columns(options: Mapping[str, str], source: Source) -> StructType:
+    from lowwater.spark.source import LowwaterSource
+
+    whole = LowwaterSource({name.lower(): value for name, value in options.items()}).schema()
+    kept = [field for field in whole.fields if field.name in source.columns or field.name not in RECORD_COLUMNS]
+    return type(whole)(kept)
 
 
 def drop_views(spark: SparkSession, model: Model) -> None:
@@ -64,12 +89,20 @@ def drop_views(spark: SparkSession, model: Model) -> None:
         spark.catalog.dropTempView(name)
 
 
-def _shown(frame: DataFrame, part: Source | Step) -> DataFrame:
+def _shown(frame: DataFrame, part: Source | Step, path: Path) -> DataFrame:
     if part.watermark is not None:
-        frame = _watermarked(frame, part.watermark)
+        frame = _watermarked(frame, part.watermark, (*path, "watermark", "column"))
     frame.createOrReplaceTempView(part.name)
     return frame
 
 
-def _watermarked(frame: DataFrame, watermark: Watermark) -> DataFrame:
-    return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
+def _watermarked(frame: DataFrame, watermark: Watermark, path: Path) -> DataFrame:
+    from pyspark.errors import AnalysisException
+
+    if watermark.column not in frame.columns:
+        hint = did_you_mean(watermark.column, frame.columns) or f"there are {', '.join(frame.columns)}"
+        raise RefusedError(path, f"there is no column {watermark.column!r}; {hint}")
+    try:
+        return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
+    except AnalysisException as error:
+        raise RefusedError(path, failure_of(str(error), Secrets()).what) from error

@@ -7,15 +7,16 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lowwater.spark.pipeline.building import build, drop_views
+from lowwater.spark.pipeline.building import drop_views, source_frame, step_frame
 from lowwater.spark.pipeline.durations import duration_text
 from lowwater.spark.pipeline.failures import failure_of
 from lowwater.spark.pipeline.model import Model, PythonStep, Sink, Source, Step
 from lowwater.spark.pipeline.problems import Report
-from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.queries import Query, inputs_of, queries
+from lowwater.spark.pipeline.refused import RefusedError
 from lowwater.spark.pipeline.sinks import encoded
 from lowwater.spark.pipeline.spark_settings import master_of
-from lowwater.spark.pipeline.steps import RefusedStepError
+from lowwater.spark.pipeline.toml_places import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -36,21 +37,29 @@ def outline(model: Model) -> str:
 
 
 def _frames(spark: SparkSession, model: Model, report: Report) -> dict[str, DataFrame]:
+    """By names in small letters."""
     from pyspark.errors import AnalysisException
 
     frames: dict[str, DataFrame] = {}
-    refused: set[object] = set()
     for part in (*model.sources, *model.steps):
+        if not isinstance(part, Source) and not frames.keys() >= {name.lower() for name in inputs_of(part)}:
+            continue
         try:
-            frames[part.name] = build(spark, model, part.name)
-        except RefusedStepError as error:
-            if error.path not in refused:
-                error.tell(report)
-            refused.add(error.path)
+            if isinstance(part, Source):
+                frame = source_frame(spark, model, part)
+            else:
+                frame = step_frame(spark, model, part, frames)
+        except RefusedError as error:
+            error.tell(report)
         except AnalysisException as error:
-            path = ("source", part.name) if isinstance(part, Source) else ("step", model.steps.index(part))
-            report.key(path, failure_of(str(error), model.secrets).what)
+            report.key(_path(model, part), failure_of(str(error), model.secrets).what)
+        else:
+            frames[part.name.lower()] = frame
     return frames
+
+
+def _path(model: Model, part: Source | Step) -> Path:
+    return ("source", part.name) if isinstance(part, Source) else ("step", model.steps.index(part))
 
 
 def _lines(model: Model, frames: dict[str, DataFrame]) -> Iterator[str]:
@@ -58,10 +67,10 @@ def _lines(model: Model, frames: dict[str, DataFrame]) -> Iterator[str]:
     yield f"{model.name}: {trigger}, on {model.remote or master_of(model)}"
     for source in model.sources:
         yield f"\nsource {source.name}: {_source(source)}"
-        yield from _columns(frames.get(source.name))
+        yield from _columns(frames.get(source.name.lower()))
     for step in model.steps:
         yield f"\nstep {step.name}: {_step(step)}"
-        yield from _columns(frames.get(step.name))
+        yield from _columns(frames.get(step.name.lower()))
     for query in queries(model):
         yield from _query(model, query, frames)
 
@@ -92,8 +101,8 @@ def _query(model: Model, query: Query, frames: dict[str, DataFrame]) -> Iterator
     yield f"  checkpoint {query.checkpoint}"
     if query.commits:
         yield f"  commits {', '.join(sorted(query.commits))}"
-    if query.kind == "sink" and sink.source in frames:
-        frame = frames[sink.source]
+    if query.kind == "sink" and sink.source.lower() in frames:
+        frame = frames[sink.source.lower()]
         yield from _plan(encoded(frame, sink) if sink.format == "topic" else frame)
 
 

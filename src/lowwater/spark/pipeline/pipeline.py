@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -28,6 +28,10 @@ from lowwater.spark.pipeline.watching import Observer, Running
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+    from lowwater.spark.pipeline.fixtures import TestReport
+    from lowwater.spark.pipeline.resetting import Output, Plan
+    from lowwater.spark.pipeline.status import Status
 
 
 class Pipeline:
@@ -125,13 +129,13 @@ class Pipeline:
     def _start(self, session: SparkSession, query: Query) -> Running:
         from pyspark.errors import AnalysisException
 
+        from lowwater.spark.pipeline.refused import RefusedError
         from lowwater.spark.pipeline.sinks import start
-        from lowwater.spark.pipeline.steps import RefusedStepError
 
         report = Report(self._report.places, self.model.secrets)
         try:
             return start(session, self.model, query)
-        except RefusedStepError as error:
+        except RefusedError as error:
             error.tell(report)
         except AnalysisException as error:
             failure = failure_of(str(error), self.model.secrets)
@@ -152,6 +156,34 @@ class Pipeline:
         if report.problems:
             raise PipelineError(report.problems, self.where)
         return text
+
+    def status(self) -> Status:
+        """How far its queries and their groups are, by the checkpoints and the brokers. Needs no Spark."""
+        from lowwater.spark.pipeline.status import status
+
+        return status(self.model)
+
+    def reset(self, *, sinks: Sequence[str] = (), output: Output | None = None, to: str | None = None) -> Plan:
+        """Removes checkpoints, so that the next run starts anew; says what was done.
+
+        Of `sinks`, or of all. `output` says what becomes of files that were written, `to` moves the groups.
+        """
+        from lowwater.spark.pipeline.resetting import plan, reset
+
+        planned = plan(self.model, sinks=sinks, output=output, to=to)
+        reset(self.model, planned)
+        return planned
+
+    def test(self, fixtures: str | os.PathLike[str], *, spark: SparkSession | None = None) -> TestReport:
+        """Runs the steps on the rows of a file, and compares what comes out with what it expects."""
+        self.check()
+        from lowwater.spark.pipeline.fixtures import load_fixtures
+        from lowwater.spark.pipeline.testing import run_fixtures
+        from lowwater.spark.session import session_for
+
+        loaded = load_fixtures(os.fspath(fixtures), self.model)
+        with session_for(self.model, spark) as session:
+            return run_fixtures(session, self.model, loaded)
 
 
 class StartError(LowwaterError):

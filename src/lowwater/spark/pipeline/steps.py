@@ -6,10 +6,9 @@ import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from lowwater.errors import LowwaterError
 from lowwater.spark.pipeline.model import Model, PythonStep, SqlStep, Step
-from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.python_steps import StepError, load_function
+from lowwater.spark.pipeline.refused import RefusedError
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -19,25 +18,8 @@ _STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
 _POINTED = re.compile(r"== SQL.*?==", re.DOTALL)
 
 
-class RefusedStepError(LowwaterError):
-    """A step that Spark refuses. `line` (from 1) and `column` (from 0) are within its SQL; line is 0 where unknown."""
-
-    def __init__(self, model: Model, step: Step, what: str, line: int = 0, column: int = 0) -> None:
-        self.what = model.secrets.masked(what)
-        super().__init__(f"step {step.name}: {self.what}")
-        self.path = ("step", model.steps.index(step), "sql" if isinstance(step, SqlStep) else "python")
-        self.line = line
-        self.column = column
-
-    def tell(self, report: Report) -> None:
-        if self.line:
-            report.inside(self.path, self.line, self.column, self.what)
-        else:
-            report.value(self.path, self.what)
-
-
 def apply_step(spark: SparkSession, model: Model, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
-    """RefusedStepError when Spark, or the function, cannot do it."""
+    """RefusedError when Spark, or the function, cannot do it."""
     if isinstance(step, SqlStep):
         return _query(spark, model, step)
     return _called(model, step, frames)
@@ -50,7 +32,8 @@ def _query(spark: SparkSession, model: Model, step: SqlStep) -> DataFrame:
         frame = spark.sql(step.sql)
         _ = frame.columns  # a Connect session looks at a query only when it has to
     except (AnalysisException, ParseException) as error:
-        raise RefusedStepError(model, step, *_told(str(error))) from error
+        what, line, column = _told(model.secrets.masked(str(error)))
+        raise RefusedError(("step", model.steps.index(step), "sql"), what, line, column) from error
     return frame
 
 
@@ -66,13 +49,15 @@ def _told(text: str) -> tuple[str, int, int]:
 def _called(model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> DataFrame:
     from pyspark.sql import DataFrame
 
+    path = ("step", model.steps.index(step), "python")
     try:
         function = load_function(step, model.folder)
         frame = function(*(frames[name.lower()] for name in step.inputs), **step.arguments)
     except StepError as error:
-        raise RefusedStepError(model, step, error.what) from error
+        raise RefusedError(path, error.what) from error
     except Exception as error:  # the user's own code: everything it raises is told
-        raise RefusedStepError(model, step, f"the function raised {type(error).__name__}: {error}") from error
+        what = model.secrets.masked(f"the function raised {type(error).__name__}: {error}")
+        raise RefusedError(path, what) from error
     if not isinstance(frame, DataFrame):
-        raise RefusedStepError(model, step, f"the function returned {type(frame).__name__}, not a DataFrame")
+        raise RefusedError(path, f"the function returned {type(frame).__name__}, not a DataFrame")
     return frame

@@ -9,7 +9,8 @@ from tests.unit.spark.pipeline.files import GOOD, read, spoilt
 
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.python_steps import check_functions
-from lowwater.spark.pipeline.steps import RefusedStepError, apply_step
+from lowwater.spark.pipeline.refused import RefusedError
+from lowwater.spark.pipeline.steps import apply_step
 from lowwater.spark.pipeline.toml_places import Places
 
 UNKNOWN_COLUMN = """\
@@ -38,7 +39,7 @@ class Refusing:
 
 def refused(error, text=GOOD):
     model, report = read(text)
-    with pytest.raises(RefusedStepError) as caught:
+    with pytest.raises(RefusedError) as caught:
         apply_step(Refusing(error), model, model.steps[0], {})
     report = Report(Places(text))
     caught.value.tell(report)
@@ -117,12 +118,12 @@ def test_a_module_that_is_not_there_is_told(tmp_path):
 def test_a_function_that_raises_is_told_as_the_step(tmp_path, modules):
     modules("enriching", "def enrich(a, b, *, days):\n    raise KeyError('day')\n")
     model = replace(read(GOOD)[0], folder=str(tmp_path))
-    with pytest.raises(RefusedStepError, match="step rich: the function raised KeyError: 'day'"):
+    with pytest.raises(RefusedError, match=r"step\[1\].python: the function raised KeyError: 'day'"):
         apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
 
 
 def test_a_function_has_to_return_a_frame(tmp_path, modules):
     modules("enriching", "def enrich(a, b, *, days):\n    return [days]\n")
     model = replace(read(GOOD)[0], folder=str(tmp_path))
-    with pytest.raises(RefusedStepError, match="returned list, not a DataFrame"):
+    with pytest.raises(RefusedError, match="returned list, not a DataFrame"):
         apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
