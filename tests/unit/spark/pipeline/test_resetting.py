@@ -1,0 +1,106 @@
+"""What a reset takes away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lowwater.errors import ConfigError
+from lowwater.spark.checkpoint import CheckpointError
+from lowwater.spark.pipeline.pipeline import Pipeline
+from lowwater.spark.pipeline.resetting import Output, Plan, plan, reset
+
+FILE = """
+name = "shop"
+checkpoint = "{folder}/checkpoint"
+kafka.bootstrap.servers = "localhost:9092"
+[source.orders]
+topics = "orders"
+decode = {{ format = "json", schema = "id long" }}
+on_bad_row = {{ dead_letter = "dead" }}
+group = "a"
+[source.payments]
+topics = "payments"
+[sink.files]
+from = "orders"
+format = "parquet"
+path = "{folder}/files"
+[sink.copy]
+from = "payments"
+format = "topic"
+topic = "copy"
+encode = "json"
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path):
+    """Of a pipeline that has run."""
+    for name in ("checkpoint/files", "checkpoint/copy", "checkpoint/dead-letters/orders", "files/_spark_metadata"):
+        (tmp_path / name).mkdir(parents=True)
+    (tmp_path / "files" / "part-0.parquet").write_bytes(b"rows")
+    return Pipeline.parse(FILE.format(folder=tmp_path)).model
+
+
+def folders(planned: Plan, tmp_path: Path) -> set[str]:
+    return {str(each.folder.relative_to(tmp_path)) for each in planned.removals}
+
+
+def test_checkpoints_of_all_queries_and_the_output_go(model, tmp_path):
+    planned = plan(model, output=Output.DELETE)
+    assert folders(planned, tmp_path) == {
+        "checkpoint/files",
+        "checkpoint/copy",
+        "checkpoint/dead-letters/orders",
+        "files",
+    }
+    reset(model, planned)
+    assert not (tmp_path / "files").exists()
+    assert not (tmp_path / "checkpoint" / "files").exists()
+
+
+def test_files_that_are_kept_lose_the_list_that_would_hide_new_ones(model, tmp_path):
+    reset(model, plan(model, output=Output.KEEP))
+    assert (tmp_path / "files" / "part-0.parquet").read_bytes() == b"rows"
+    assert not (tmp_path / "files" / "_spark_metadata").exists()
+    assert not (tmp_path / "checkpoint" / "files").exists()
+
+
+def test_something_has_to_be_said_about_files(model, tmp_path):
+    with pytest.raises(ConfigError, match="--delete-output, or --keep-output"):
+        plan(model)
+
+
+def test_nothing_has_to_be_said_where_no_files_are(model, tmp_path):
+    assert folders(plan(model, sinks=["copy"]), tmp_path) == {"checkpoint/copy"}
+
+
+def test_a_second_reset_finds_nothing(model):
+    reset(model, plan(model, output=Output.DELETE))
+    assert plan(model).is_empty
+
+
+def test_a_sink_that_is_not_there_is_refused(model):
+    with pytest.raises(ConfigError, match="there are files, copy"):
+        plan(model, sinks=["cpoy"])
+
+
+def test_groups_are_moved_where_their_offsets_are_committed(model):
+    moves = plan(model, output=Output.DELETE, to="-7d").moves
+    assert [(move.source.name, move.source.group, move.to) for move in moves] == [
+        ("orders", "a", "-7d"),
+        ("payments", "shop", "-7d"),
+    ]
+    assert [move.source.name for move in plan(model, sinks=["copy"], to="earliest").moves] == ["payments"]
+
+
+def test_a_position_that_is_none_is_refused_before_anything_goes(model, tmp_path):
+    with pytest.raises(ConfigError, match="yesteryear"):
+        plan(model, output=Output.DELETE, to="yesteryear")
+
+
+def test_a_checkpoint_on_another_machine_is_not_touched(tmp_path):
+    model = Pipeline.parse(FILE.format(folder="s3a://bucket")).model
+    with pytest.raises(CheckpointError, match="has to be deleted where it is"):
+        plan(model, output=Output.DELETE)
