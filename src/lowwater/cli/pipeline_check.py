@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from lowwater.cli.pipeline_file import load_pipeline, pipeline_argument, wrong_file_exits
+from lowwater.cli.printing import tell
 
 
 @click.command("check")
@@ -16,9 +17,13 @@ def command(file: str, outline: bool) -> None:
     Names, types and options are checked, what SQL reads, functions of Python steps (their modules are imported), files,
     packages and Java. What only Spark can tell, such as columns, is checked by `explain`.
     """
+    from lowwater.spark.pipeline.checking import warnings
+
     pipeline = load_pipeline(file)
     with wrong_file_exits():
         pipeline.check()
+    for warning in warnings(pipeline.model):
+        tell(f"{file}: {warning}")
     if outline:
         from lowwater.spark.pipeline.explaining import outline as outline_of
 

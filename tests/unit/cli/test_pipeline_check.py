@@ -67,6 +67,12 @@ def test_every_problem_has_a_line_of_its_own_and_the_exit_code_is_2(check):
     assert "did you mean orders?" in lines[0]
 
 
+def test_what_is_not_heeded_is_told_and_is_no_mistake(check):
+    done = check(FILE.replace('topics = "orders"', 'topics = "orders"\noptions = { topic = "x" }'))
+    assert done.exit_code == ExitCode.DONE
+    assert "source.orders: topic option ignored in streaming queries" in done.stderr
+
+
 def test_a_file_that_is_not_there_is_named(tmp_path):
     done = CliRunner().invoke(lowwater, ["pipeline", "check", str(tmp_path / "nowhere.toml")])
     assert done.exit_code == ExitCode.WRONG_FILE

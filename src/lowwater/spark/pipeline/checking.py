@@ -44,6 +44,22 @@ def check(model: Model, report: Report) -> None:
     _check_places(model, report)
 
 
+def warnings(model: Model) -> list[str]:
+    """What is not heeded, of a model without problems: settings without meaning here, options of other queries."""
+    told = [
+        f"source.{source.name}: {warning}"
+        for source in model.sources
+        for warning in SourceOptions.parse(reading_options(model, source), streaming=True).warnings
+    ]
+    told += [
+        f"sink.{sink.name}: {warning}"
+        for sink in model.sinks
+        if sink.format == "topic"
+        for warning in SinkOptions.parse(writing_options(model, sink)).warnings
+    ]
+    return told
+
+
 def _check_top(model: Model, report: Report) -> None:
     for setting, key in _OWN_SPARK_SETTINGS.items():
         if setting in model.spark:

@@ -35,3 +35,8 @@ def test_every_pipeline_of_the_page_is_right(text, monkeypatch):
 def test_every_format_and_exit_code_is_documented():
     assert [name for name in FORMATS if f"`{name}`" not in PAGE] == []
     assert [int(code) for code in ExitCode if f"| {int(code)} |" not in PAGE] == []
+
+
+def test_every_call_of_a_pipeline_is_documented():
+    calls = [name for name in dir(Pipeline) if not name.startswith("_")]
+    assert [name for name in calls if not re.search(rf"[.`]{name}\b", PAGE)] == []
