@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from lowwater.client.slabs import Slabs, aligned
 from lowwater.merge.merging import Progress
 from lowwater.types import TopicPartition
 from lowwater.wire.kernels import gathering
@@ -27,6 +28,8 @@ SCHEMA = pa.schema(
 )
 ROWS_MAX = 64 * 1024
 BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
+_NUMBERS = (np.int32, np.int32, np.int64, np.int64, np.int8)  # topic, partition, offset, timestamp, timestamp_type
+_TIMESTAMPS = 3
 
 
 def schema_of(columns: Sequence[str] | None) -> Any:
@@ -89,32 +92,34 @@ def partition_states(partitions: Mapping[TopicPartition, tuple[Progress, int]]) 
     return pa.RecordBatch.from_pylist(rows, schema=STATES)
 
 
-def record_batch(rows: Any, topics: Any, topic_of: Any, partition_of: Any, schema: Any = SCHEMA) -> Any:
+def record_batch(
+    rows: Any, topics: Any, topic_of: Any, partition_of: Any, schema: Any = SCHEMA, slabs: Slabs | None = None
+) -> Any:
     """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
     count = len(rows)
-    topic_places, partitions = np.empty((2, count), np.int32)
-    offsets, timestamps = np.empty((2, count), np.int64)
-    types = np.empty(count, np.int8)
-    numbers = topic_places, partitions, offsets, timestamps, types
+    slabs = slabs or Slabs(kept_bytes_max=0)
+    slab = slabs.slab(sum(aligned(count * np.dtype(kind).itemsize) for kind in _NUMBERS))
+    buffers, numbers = zip(*(slab.cut(kind, count) for kind in _NUMBERS), strict=True)
     unstamped, header_count = gathering.gather_numbers(rows, topic_of, partition_of, *numbers)
+    topic_places, partitions, offsets, timestamps, types = buffers
     columns = {
-        "topic": pa.DictionaryArray.from_arrays(_numbers(topic_places, pa.int32()), topics),
-        "partition": _numbers(partitions, pa.int32()),
-        "offset": _numbers(offsets, pa.int64()),
-        "timestamp": _times(timestamps, unstamped),
-        "timestamp_type": _numbers(types, pa.int8()),
+        "topic": pa.DictionaryArray.from_arrays(_numbers(pa.int32(), count, topic_places), topics, safe=False),
+        "partition": _numbers(pa.int32(), count, partitions),
+        "offset": _numbers(pa.int64(), count, offsets),
+        "timestamp": _times(numbers[_TIMESTAMPS], timestamps, unstamped),
+        "timestamp_type": _numbers(pa.int8(), count, types),
     }
     names = schema.names
     if "key" in names or "value" in names:
-        columns["key"], columns["value"] = _fields(rows)
+        columns["key"], columns["value"] = _fields(rows, slabs)
     if "headers" in names:
         columns["headers"] = _headers(rows) if header_count else _no_headers(count)
     return pa.RecordBatch.from_arrays([columns[name] for name in names], schema=schema)
 
 
-def _numbers(values: Any, kind: Any) -> Any:
+def _numbers(kind: Any, count: int, values: Any) -> Any:
     """Not by pa.array: that imports pandas, where it is installed, which takes longer than the first batch does."""
-    return pa.Array.from_buffers(kind, len(values), [None, pa.py_buffer(values)], 0)
+    return pa.Array.from_buffers(kind, count, [None, values], 0)
 
 
 def texts(values: Sequence[str]) -> Any:
@@ -125,19 +130,23 @@ def texts(values: Sequence[str]) -> Any:
 
 
 def _room(size: int) -> tuple[Any, Any]:
-    """Memory of Arrow's own pool, which is used again, and the same as an array."""
+    """Memory of Arrow's own pool, and the same as an array."""
     buffer = pa.allocate_buffer(size)
     return buffer, np.frombuffer(buffer, np.uint8)
 
 
-def _fields(rows: Any) -> tuple[Any, Any]:
+def _fields(rows: Any, slabs: Slabs) -> tuple[Any, Any]:
     """Keys and values."""
     count = len(rows)
     key_bytes, null_keys, value_bytes, null_values = gathering.binary_sizes(rows)
-    key_ends, value_ends = np.empty(count + 1, np.int32), np.empty(count + 1, np.int32)
     key_validity, value_validity = np.zeros((2, (count + 7) // 8), np.uint8)
-    (keys, keys_data), (values, values_data) = _room(key_bytes), _room(value_bytes)
-    gathering.gather_binary(rows, key_ends, keys_data, key_validity, value_ends, values_data, value_validity)
+    ends_size = aligned((count + 1) * np.dtype(np.int32).itemsize)
+    key_slab, value_slab = slabs.slab(ends_size + key_bytes), slabs.slab(ends_size + value_bytes)
+    (key_ends, key_ends_data), (value_ends, value_ends_data) = (
+        each.cut(np.int32, count + 1) for each in (key_slab, value_slab)
+    )
+    (keys, keys_data), (values, values_data) = key_slab.cut(np.uint8, key_bytes), value_slab.cut(np.uint8, value_bytes)
+    gathering.gather_binary(rows, key_ends_data, keys_data, key_validity, value_ends_data, values_data, value_validity)
     return (
         _binary(count, null_keys, key_validity, key_ends, keys),
         _binary(count, null_values, value_validity, value_ends, values),
@@ -146,21 +155,17 @@ def _fields(rows: Any) -> tuple[Any, Any]:
 
 def _binary(count: int, nulls: int, validity: Any, ends: Any, data: Any) -> Any:
     present = pa.py_buffer(validity) if nulls else None
-    return pa.Array.from_buffers(pa.binary(), count, [present, pa.py_buffer(ends), data], nulls)
+    return pa.Array.from_buffers(pa.binary(), count, [present, ends, data], nulls)
 
 
-def _times(timestamps: Any, nulls: int) -> Any:
+def _times(timestamps: Any, buffer: Any, nulls: int) -> Any:
     present = pa.py_buffer(np.packbits(timestamps != gathering.NO_TIMESTAMP, bitorder="little")) if nulls else None
-    kind = SCHEMA.field("timestamp").type
-    return pa.Array.from_buffers(kind, len(timestamps), [present, pa.py_buffer(timestamps)], nulls)
+    return pa.Array.from_buffers(SCHEMA.field("timestamp").type, len(timestamps), [present, buffer], nulls)
 
 
 def _no_headers(count: int) -> Any:
-    kind = SCHEMA.field("headers").type
-    no_ends = np.zeros(1, np.int32)
-    no_values = _binary(0, 0, None, no_ends, pa.py_buffer(b""))
-    none = pa.StructArray.from_arrays([texts([]), no_values], fields=list(HEADER))
-    return pa.Array.from_buffers(kind, count, [None, pa.py_buffer(np.zeros(count + 1, np.int32))], 0, children=[none])
+    """Lists without anything in them: their ends are all 0, and the same for every batch."""
+    return pa.Array.from_buffers(_HEADERS, count, [None, _NO_ENDS], 0, children=[_NO_PAIRS])
 
 
 def _headers(rows: Any) -> Any:
@@ -171,11 +176,9 @@ def _headers(rows: Any) -> Any:
     validity = np.zeros((count + 7) // 8, np.uint8)
     gathering.gather_headers(rows, list_ends, name_ends, names_data, value_ends, values_data, validity)
     name_array = _texts(pa.Array.from_buffers(pa.utf8(), count, [None, pa.py_buffer(name_ends), names]))
-    value_array = _binary(count, nulls, validity, value_ends, values)
+    value_array = _binary(count, nulls, validity, pa.py_buffer(value_ends), values)
     pairs = pa.StructArray.from_arrays([name_array, value_array], fields=list(HEADER))
-    return pa.Array.from_buffers(
-        SCHEMA.field("headers").type, len(rows), [None, pa.py_buffer(list_ends)], 0, children=[pairs]
-    )
+    return pa.Array.from_buffers(_HEADERS, len(rows), [None, pa.py_buffer(list_ends)], 0, children=[pairs])
 
 
 def _texts(names: Any) -> Any:
@@ -186,3 +189,10 @@ def _texts(names: Any) -> Any:
         raw = names.view(pa.binary()).to_pylist()
         return pa.array([one.decode("utf-8", "replace") for one in raw], pa.utf8())
     return names
+
+
+_HEADERS = SCHEMA.field("headers").type
+_NO_ENDS = pa.py_buffer(bytes((ROWS_MAX + 1) * np.dtype(np.int32).itemsize))
+_NO_PAIRS = pa.StructArray.from_arrays(
+    [texts([]), _binary(0, 0, None, _NO_ENDS, pa.py_buffer(b""))], fields=list(HEADER)
+)

@@ -11,8 +11,10 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
+from lowwater.client.buffers import Buffers
 from lowwater.client.errors import ClientError, CorruptRecordsError, RecordFormatError
 from lowwater.client.slices import FetchedSlice
+from lowwater.client.unpacking import Unpacking
 from lowwater.types import Buffer
 from lowwater.wire import compression
 from lowwater.wire.kernels import scanning, walking
@@ -36,14 +38,25 @@ class Answer:
     """What one Fetch brought, opened. Batches lie in the order of the slices, and so do the sections for `scan`."""
 
     def __init__(
-        self, slices: Sequence[FetchedSlice], tags: Sequence[int], *, output_bytes_max: int, budget_bytes: int
+        self,
+        slices: Sequence[FetchedSlice],
+        tags: Sequence[int],
+        *,
+        output_bytes_max: int,
+        budget_bytes: int,
+        rooms: Buffers | None = None,
     ) -> None:
-        """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait."""
+        """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait.
+
+        What is decompressed lies in one of the `rooms`, to be released by `let_go`.
+        """
         self._slices = slices
         self._tags = np.array(tags, np.int64)
         self._fetch_offsets = np.array([one.fetch_offset for one in slices], np.int64)
         self._output_bytes_max = output_bytes_max
         self._budget = budget_bytes
+        self._rooms = rooms or Buffers(kept_bytes_max=0)
+        self._unpacking: Unpacking | None = None
         self._arrays = [_as_array(one.records) for one in slices]
         self._addresses = [_address(array) for array in self._arrays]
         self._outputs: dict[int, Any] = {}  # by batch, what was decompressed
@@ -98,8 +111,9 @@ class Answer:
         """Checksums first: nothing else is believed of a batch before."""
         self._check_sums()
         self._check_counts()
-        for index in np.flatnonzero(self._is_wanted & self._good() & self._is_compressed()).tolist():
-            self._decompress(index)
+        compressed = np.flatnonzero(self._is_wanted & self._good() & self._is_compressed()).tolist()
+        if compressed:
+            self._decompress(compressed)
 
     def _check_sums(self) -> None:
         views = [memoryview(one.records) for one in self._slices]
@@ -125,27 +139,39 @@ class Answer:
     def _is_compressed(self) -> Any:
         return (self._batches[:, walking.ATTRIBUTES] & CODEC_MASK) != 0
 
-    def _decompress(self, index: int) -> None:
-        place, address, size = self._batches[index, [walking.SLICE, walking.ADDRESS, walking.SIZE]].tolist()
-        if index >= self._good_before[place]:
-            return
-        if self._budget <= 0:
-            self._good_before[place] = index  # it comes again, when there is room, and with it what is wrong behind it
-            self.errors.pop(place, None)
-            return
+    def _decompress(self, compressed: list[int]) -> None:
+        self._unpacking = unpacking = Unpacking(
+            self._rooms,
+            [self._packed(*batch) for batch in self._batches[compressed].tolist()],
+            output_bytes_max=self._output_bytes_max,
+            room_bytes_max=max(self._budget, 0),
+        )
+        for number, index in enumerate(compressed):
+            place = int(self._batches[index, walking.SLICE])
+            if index >= self._good_before[place]:
+                continue
+            if self._budget <= 0:
+                # It comes again, when there is room, and with it what is wrong behind it.
+                self._good_before[place] = index
+                self.errors.pop(place, None)
+                continue
+            try:
+                self._unpacked(index, unpacking[number])
+            except compression.CompressionError as error:
+                self._spoil(index, f"a batch cannot be decompressed: {error}")
+
+    def _packed(self, place: int, address: int, size: int, *fields: int) -> tuple[int, memoryview]:
+        """The codec and the body of a batch."""
         start = address - self._addresses[place]
         body = memoryview(self._slices[place].records)[start + HEADER_SIZE : start + size]
-        codec = int(self._batches[index, walking.ATTRIBUTES]) & CODEC_MASK
-        try:
-            output = compression.decompress(codec, body, limit=self._output_bytes_max)
-        except compression.CompressionError as error:
-            self._spoil(index, f"a batch cannot be decompressed: {error}")
-            return
+        return fields[walking.ATTRIBUTES - walking.BASE_OFFSET] & CODEC_MASK, body
+
+    def _unpacked(self, index: int, output: Buffer) -> None:
         self._budget -= len(output)
         if self._batches[index, walking.RECORDS] > len(output) // RECORD_SIZE_MIN:
             self._refuse_count(index, len(output))
-            return
-        self._outputs[index] = _as_array(output)
+        else:
+            self._outputs[index] = _as_array(output)
 
     def _spoil(self, index: int, what: str) -> None:
         """Nothing of the slice counts from this batch on. The first fault of a slice is the one that is told."""
@@ -201,7 +227,7 @@ class Answer:
     def memory(self, section_batches: Any) -> tuple[list[Any], dict[int, int], bool]:
         """What has to stay while rows of these batches do: arrays, bytes by tag, and whether the answer is needed."""
         in_place = section_batches[~self._is_compressed()[section_batches]]
-        places = np.unique(self._batches[in_place, walking.SLICE]).tolist()
+        places = sorted({*self._batches[in_place, walking.SLICE].tolist()})
         arrays = [self._arrays[place] for place in places]
         sizes: dict[int, int] = {}
         for place in places:
@@ -209,6 +235,11 @@ class Answer:
         for index, output in self._outputs.items():
             _add(sizes, int(self._tags[self._batches[index, walking.SLICE]]), len(output))
         return arrays + list(self._outputs.values()), sizes, bool(places)
+
+    def let_go(self) -> None:
+        """Nothing reads any more what was decompressed."""
+        if self._unpacking is not None:
+            self._unpacking.release()
 
 
 def _aborted(aborted: Iterable[tuple[int, int]], batches: list[list[int]]) -> Iterator[int]:

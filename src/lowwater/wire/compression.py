@@ -52,6 +52,19 @@ def decompress(codec: int, data: Buffer, *, limit: int = OUTPUT_LIMIT) -> Buffer
     return _DECOMPRESS[codec](data, limit)
 
 
+def decompress_into(codec: int, data: Buffer, room: memoryview) -> int | None:
+    """Write the original bytes there, and say how many they are; None: they do not fit, or it is not done this way."""
+    into = _DECOMPRESS_INTO.get(codec)
+    if into is None:
+        return None
+    try:
+        return into(data, room)
+    except cramjam.DecompressionError as error:
+        if _is_full(error):
+            return None
+        raise CompressionError(f"{CODEC_NAMES[codec]}: {error}") from error
+
+
 def _stored(data: Buffer, _: int | None) -> bytes:
     return bytes(data)
 
@@ -179,3 +192,7 @@ def _too_large(name: str, limit: int) -> CompressionError:
 
 _COMPRESS: tuple[Callable[[Buffer, int | None], bytes], ...] = (_stored, _gzip, _snappy, _lz4, _zstd)
 _DECOMPRESS: tuple[Callable[[Buffer, int], Buffer], ...] = (_as_is, _gunzip, _unsnappy, _unlz4, _unzstd)
+_DECOMPRESS_INTO: dict[int, Callable[[Buffer, memoryview], int]] = {
+    LZ4: cramjam.lz4.decompress_into,
+    ZSTD: cramjam.zstd.decompress_into,
+}

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Any, TypeVar
 
 import numba
+import numpy.ma  # noqa: F401  (numba looks for masked arrays in its first call: not while somebody waits for rows)
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils

@@ -1,0 +1,85 @@
+"""Memory of Arrow columns, used again when they are gone: to touch fresh pages costs more than to fill them."""
+
+from __future__ import annotations
+
+import mmap
+from collections import deque
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from lowwater.client.buffers import fresh_memory
+
+BYTES_MIN = 1024 * 1024
+KEPT_BYTES_MAX = 64 * 1024 * 1024
+_ALIGNMENT = 64
+
+
+class _Lent:
+    """What Arrow's buffers refer to. It goes with the last of them, in whatever thread that is."""
+
+    __slots__ = ("_memory", "_returned")
+
+    def __init__(self, memory: mmap.mmap, returned: deque[mmap.mmap]) -> None:
+        self._memory = memory
+        self._returned = returned
+
+    def __del__(self) -> None:
+        self._returned.append(self._memory)
+
+
+class Slab:
+    """One piece of memory, for columns that are cut from it one after the other."""
+
+    __slots__ = ("_at", "_buffer", "_data")
+
+    def __init__(self, buffer: Any, data: Any) -> None:
+        self._buffer = buffer
+        self._data = data
+        self._at = 0
+
+    def cut(self, kind: Any, count: int) -> tuple[Any, Any]:
+        """The next so many numbers of this kind: as a buffer, and as an array to write to. They have any value."""
+        size = np.dtype(kind).itemsize * count
+        at, self._at = self._at, self._at + aligned(size)
+        return self._buffer.slice(at, size), self._data[at : at + size].view(kind)
+
+
+class Slabs:
+    """Little is simply Arrow's own. Whoever keeps his columns has them to himself, as large as they are."""
+
+    def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+        self._kept_bytes_max = kept_bytes_max
+        self._free: list[mmap.mmap] = []
+        self._returned: deque[mmap.mmap] = deque()
+
+    def slab(self, size: int) -> Slab:
+        """Room for columns of so many bytes, each `aligned`."""
+        if size < BYTES_MIN:
+            buffer = pa.allocate_buffer(size)
+            return Slab(buffer, np.frombuffer(buffer, np.uint8))
+        memory = self._used(size) or fresh_memory(size)
+        data = np.frombuffer(memory, np.uint8)
+        return Slab(pa.foreign_buffer(data.ctypes.data, len(memory), _Lent(memory, self._returned)), data)
+
+    @property
+    def kept_bytes(self) -> int:
+        """Of memory that nobody uses."""
+        return sum(map(len, [*self._free, *self._returned]))
+
+    def _used(self, size: int) -> mmap.mmap | None:
+        """The latest that came back and is not much too large."""
+        while self._returned:
+            self._free.append(self._returned.popleft())
+        while self.kept_bytes > self._kept_bytes_max and self._free:
+            del self._free[0]
+        for place in reversed(range(len(self._free))):
+            if size <= len(self._free[place]) <= 2 * size:
+                return self._free.pop(place)
+        return None
+
+
+def aligned(size: int) -> int:
+    """As Arrow wants its buffers to begin."""
+    return -(-size // _ALIGNMENT) * _ALIGNMENT

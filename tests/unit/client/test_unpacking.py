@@ -1,0 +1,82 @@
+"""Decompressing the batches of an answer, whatever they hold and however many they are."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from lowwater.client.buffers import Buffers
+from lowwater.client.unpacking import Unpacking
+from lowwater.wire.compression import GZIP, LZ4, OUTPUT_LIMIT, SNAPPY, ZSTD, CompressionError, compress
+
+CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
+
+
+def texts(count: int, size: int) -> list[bytes]:
+    chance = random.Random(count * size)
+    words = [chance.randbytes(8) for _ in range(64)]
+    return [b"".join(chance.choices(words, k=size // 8)) for _ in range(count)]
+
+
+def unpacking(
+    packed: list[tuple[int, bytes]],
+    *,
+    limit: int = OUTPUT_LIMIT,
+    room: int = OUTPUT_LIMIT,
+    rooms: Buffers | None = None,
+) -> Unpacking:
+    return Unpacking(rooms or Buffers(), packed, output_bytes_max=limit, room_bytes_max=room)
+
+
+@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize(("count", "size"), [(1, 8), (3, 5_000), (40, 100_000)])
+def test_each_batch_has_its_own_bytes(codec: int, count: int, size: int) -> None:
+    plain = texts(count, size)
+    found = unpacking([(codec, compress(codec, one)) for one in plain])
+    assert [bytes(found[place]) for place in range(count)] == plain
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_what_is_larger_than_usual_is_there_too(codec: int) -> None:
+    plain = [b"a" * 2_000_000, b"b" * 10, b"c" * 3_000_000, b""]
+    found = unpacking([(codec, compress(codec, one)) for one in plain])
+    assert [bytes(found[place]) for place in range(len(plain))] == plain
+
+
+def test_a_small_room_changes_nothing() -> None:
+    plain = texts(30, 100_000)
+    found = unpacking([(LZ4, compress(LZ4, one)) for one in plain], room=150_000)
+    assert [bytes(found[place]) for place in range(30)] == plain
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_damaged_batch_does_not_touch_the_others(codec: int) -> None:
+    plain = texts(40, 100_000)
+    packed = [(codec, compress(codec, one)) for one in plain]
+    for place in (3, 39):
+        packed[place] = (codec, packed[place][1][:1000])
+    found = unpacking(packed)
+    for place, one in enumerate(plain):
+        if place in (3, 39):
+            with pytest.raises(CompressionError):
+                found[place]
+        else:
+            assert bytes(found[place]) == one
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_a_batch_gives_no_more_than_was_allowed(codec: int) -> None:
+    found = unpacking([(codec, compress(codec, b"a" * 100_000))], limit=50_000)
+    with pytest.raises(CompressionError, match="bytes come out"):
+        found[0]
+
+
+def test_the_room_is_used_again() -> None:
+    rooms = Buffers()
+    packed = [(LZ4, compress(LZ4, one)) for one in texts(10, 100_000)]
+    unpacking(packed, rooms=rooms).release()
+    kept = rooms.kept_bytes
+    assert kept > 0
+    unpacking(packed, rooms=rooms).release()
+    assert rooms.kept_bytes == kept
