@@ -1,0 +1,77 @@
+"""How a run looks."""
+
+from __future__ import annotations
+
+from lowwater.cli.pipeline_progress import Lines, MetricsFile, cells, tell_summary
+from lowwater.spark.course import Course
+from lowwater.spark.pipeline.pipeline import Pipeline
+from lowwater.spark.pipeline.summary import Outcome, QuerySummary, Summary
+from lowwater.spark.progress import Behind, Progress, SourceProgress
+from lowwater.types import TopicPartition
+
+ONE = TopicPartition("orders", 0)
+MODEL = Pipeline.parse(
+    """
+    name = "shop"
+    checkpoint = "checkpoint"
+    kafka.bootstrap.servers = "localhost:9092"
+    source.orders.topics = "orders"
+    sink.out = { from = "orders", format = "parquet", path = "/out" }
+    """,
+).model
+
+
+def course(latest: int = 200_000, late: int = 0) -> Course:
+    made = Course("out")
+    source = SourceProgress(("orders",), 50_000, {ONE: 50_000}, {ONE: latest}, Behind.of({ONE: 50_000}, {ONE: latest}))
+    made.add(Progress("shop.out", 0, 0, 50_000, 0, 10_000, (source,), event_time_max_ms=1772482412694, late_rows=late))
+    return made
+
+
+def test_numbers_can_be_read():
+    made = course()
+    made.behind_s = 5_400.2
+    assert cells(made) == ("out", "50,000", "5,000", "2026-03-02 20:13", "150,000 records (1 h 30 min)", "30 s")
+
+
+def test_what_is_not_known_is_a_dash():
+    assert cells(Course("new")) == ("new", "0", "–", "–", "–", "–")
+
+
+def test_a_query_that_has_read_everything_has_no_age():
+    assert cells(course(latest=50_000))[4:] == ("0 records", "0 ms")
+
+
+def test_without_a_terminal_every_micro_batch_is_a_line_on_stderr(capsys):
+    lines = Lines()
+    lines.changed(Course("out"))
+    lines.changed(course())
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err == (
+        "out: started\n"
+        "out: batch 0: 50,000 rows, 5,000 rows/s, event time 2026-03-02 20:13, 150,000 records behind, 30 s left\n"
+    )
+
+
+def test_the_summary_says_what_was_done_and_where_it_lies(capsys):
+    summary = Summary("shop", Outcome.DONE, (QuerySummary("out", 1, 50_000, {"orders": 3}),), 12.34)
+    tell_summary(MODEL, summary, {"out": course(latest=50_000, late=1)}, verbose=False)
+    assert capsys.readouterr().out.splitlines() == [
+        "shop: done after 12 s",
+        "  out: 50,000 rows in 1 micro-batch, 5,000 rows/s, event time up to 2026-03-02 20:13, "
+        "1 row too late for the watermark, all read, 3 rows could not be decoded",
+        "    written to /out",
+        "    committed to the group shop",
+    ]
+
+
+def test_the_file_for_prometheus_is_whole_and_not_written_too_often(tmp_path):
+    texts = iter(["one", "two", "three"])
+    file = MetricsFile(str(tmp_path / "metrics.prom"), lambda: next(texts))
+    file.changed()
+    file.changed()
+    assert (tmp_path / "metrics.prom").read_text() == "one"
+    file.write()
+    assert (tmp_path / "metrics.prom").read_text() == "two"
+    assert [path.name for path in tmp_path.iterdir()] == ["metrics.prom"]
