@@ -7,6 +7,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
 import pyarrow.compute as pc
 
 from lowwater.client.errors import BadRowsError, ClientError
@@ -17,11 +18,13 @@ from lowwater.spark.sink_columns import WrittenColumns
 
 ABANDON_MS = 1_000
 """How long a failed task's producer may take to be closed: what it has not sent by then is not sent."""
+GATHERED_BYTES = 4 * 1024 * 1024
+"""Spark's batches have few rows: put together, those of one partition fill batches of records."""
 
 
 def write_rows(settings: Mapping[str, str], columns: WrittenColumns, batches: Iterable[Any]) -> Summary:
     """Write them all; where they are. DeliveryError when one could not be, ClientError when nothing can be."""
-    rows = _rows(columns, batches)
+    rows = _gathered(_rows(columns, batches))
     first = next(rows, None)
     if first is None:
         return Summary()  # of many empty tasks none connects
@@ -39,8 +42,8 @@ def write_rows(settings: Mapping[str, str], columns: WrittenColumns, batches: It
 def _deliver(producer: Producer, topic: str | None, first: Any, rest: Iterator[Any]) -> Summary:
     """A failure is raised while rows still come: there is no use in going on."""
     total, waiting = Summary(), deque([producer.send_table(topic, first)])
-    for batch in rest:
-        waiting.append(producer.send_table(topic, batch))
+    for table in rest:
+        waiting.append(producer.send_table(topic, table))
         while waiting and waiting[0].done:
             _count(waiting.popleft(), total)
     for report in waiting:
@@ -60,6 +63,19 @@ def _rows(columns: WrittenColumns, batches: Iterable[Any]) -> Iterator[Any]:
         rows = batch.select(list(columns.places))
         _check(rows)
         yield rows
+
+
+def _gathered(batches: Iterator[Any]) -> Iterator[Any]:
+    held: list[Any] = []
+    size = 0
+    for batch in batches:
+        held.append(batch)
+        size += batch.nbytes
+        if size >= GATHERED_BYTES:
+            yield pa.Table.from_batches(held).combine_chunks()
+            held, size = [], 0
+    if held:
+        yield pa.Table.from_batches(held).combine_chunks()
 
 
 def _check(rows: Any) -> None:
