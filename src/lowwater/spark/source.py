@@ -53,7 +53,9 @@ class LowwaterSource(DataSource):
 
     def __init__(self, options: dict[str, str]) -> None:
         super().__init__(options)
+        # Spark hands this object on: all readers of a query go by the same schemas, and none looks them up again.
         self._decode: DecodeSpec | None = None
+        self._offered: StructType | None = None
 
     @classmethod
     def name(cls) -> str:
@@ -61,8 +63,7 @@ class LowwaterSource(DataSource):
 
     def schema(self) -> StructType:
         """All columns that there are with these options. Whether they are for a stream is not known yet."""
-        options = self._options_of_either()
-        return offered(options, self._loaded(options))
+        return self._columns(self._options_of_either())
 
     def reader(self, schema: StructType) -> DataSourceReader:
         from lowwater.spark.batch_reader import LowwaterReader
@@ -92,8 +93,8 @@ class LowwaterSource(DataSource):
 
         require_spark_extra()
         options = SourceOptions.parse(self.options, streaming=streaming)
-        decode = self._loaded(options)
-        return Scan(options, choose(schema, offered(options, decode)), decode)
+        chosen = choose(schema, self._columns(options))
+        return Scan(options, chosen, self._decode)
 
     def _options_of_either(self) -> SourceOptions:
         from lowwater.spark.option_table import OptionError
@@ -107,11 +108,11 @@ class LowwaterSource(DataSource):
             except OptionError:
                 raise error from None
 
-    def _loaded(self, options: SourceOptions) -> DecodeSpec | None:
-        """With its schema inside. Spark hands this object on, so that all of a query's readers have the same one."""
-        if self._decode is None and options.decode is not None:
-            self._decode = options.decode.loaded()
-        return self._decode
+    def _columns(self, options: SourceOptions) -> StructType:
+        if self._offered is None:
+            self._decode = None if options.decode is None else options.decode.loaded()
+            self._offered = offered(options, self._decode)
+        return self._offered
 
 
 def register(spark: SparkSession) -> None:
