@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from lowwater.client.slabs import Slabs
 from lowwater.wire import compression
 from lowwater.wire.kernels import encoding, partitioning, spreading
 from lowwater.wire.records import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, fill_header
@@ -38,13 +39,15 @@ class SpreadBatch(NamedTuple):
 class OutgoingRows:
     """The rows of a record batch with columns key, value, timestamp and headers, as far as they are there."""
 
-    def __init__(self, batch: Any, *, now_ms: int) -> None:
+    def __init__(self, batch: Any, *, now_ms: int, slabs: Slabs | None = None) -> None:
         """`now_ms` is the time of rows that have none. ValueError for columns that cannot be records."""
+        self._slabs = slabs or Slabs(kept_bytes_max=0)
         self._batch = batch
         self._kept: list[Any] = []  # keeps the addresses valid
         self.count: int = batch.num_rows
-        self.rows = np.zeros(self.count, encoding.OUTGOING_ROW)
+        self.rows = self._slabs.array(self.count * encoding.OUTGOING_ROW.itemsize).view(encoding.OUTGOING_ROW)
         """Where each row's fields lie, for kernels that choose among them."""
+        self.rows[:] = 0
         self._find_times(now_ms)
         self._find("key", self.rows, self._column("key"))
         self._find("value", self.rows, self._column("value"))
@@ -110,7 +113,7 @@ class OutgoingRows:
         partitioning.group(batch_of, ends, order)
         stops = np.cumsum(planned["size"] + HEADER_SIZE)
         starts = stops - planned["size"] - HEADER_SIZE
-        data = np.empty(int(stops[-1]) if count else 0, np.uint8)
+        data = self._slabs.array(int(stops[-1]) if count else 0)
         planned["at"], planned["rows"] = starts + (HEADER_SIZE + data.ctypes.data), 0
         spreading.write(*places, batch_of, sizes, planned)
         view = data.data

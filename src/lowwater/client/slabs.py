@@ -1,8 +1,9 @@
-"""Memory of Arrow columns, used again when they are gone: to touch fresh pages costs more than to fill them."""
+"""Memory of rows and columns, used again when they are gone: to touch fresh pages costs more than to fill them."""
 
 from __future__ import annotations
 
 import mmap
+import weakref
 from collections import deque
 from typing import Any
 
@@ -16,27 +17,14 @@ KEPT_BYTES_MAX = 64 * 1024 * 1024
 _ALIGNMENT = 64
 
 
-class _Lent:
-    """What Arrow's buffers refer to. It goes with the last of them, in whatever thread that is."""
-
-    __slots__ = ("_memory", "_returned")
-
-    def __init__(self, memory: mmap.mmap, returned: deque[mmap.mmap]) -> None:
-        self._memory = memory
-        self._returned = returned
-
-    def __del__(self) -> None:
-        self._returned.append(self._memory)
-
-
 class Slab:
     """One piece of memory, for columns that are cut from it one after the other."""
 
     __slots__ = ("_at", "_buffer", "_data")
 
-    def __init__(self, buffer: Any, data: Any) -> None:
-        self._buffer = buffer
+    def __init__(self, data: Any) -> None:
         self._data = data
+        self._buffer = pa.py_buffer(data)
         self._at = 0
 
     def cut(self, kind: Any, count: int) -> tuple[Any, Any]:
@@ -47,21 +35,26 @@ class Slab:
 
 
 class Slabs:
-    """Little is simply Arrow's own. Whoever keeps his columns has them to himself, as large as they are."""
+    """Whoever keeps what he got has it to himself. A little is not worth the trouble, and has memory of its own."""
 
     def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
         self._kept_bytes_max = kept_bytes_max
         self._free: list[mmap.mmap] = []
-        self._returned: deque[mmap.mmap] = deque()
+        self._returned: deque[mmap.mmap] = deque()  # by whatever thread is the last to have something there
 
     def slab(self, size: int) -> Slab:
         """Room for columns of so many bytes, each `aligned`."""
+        return Slab(self.array(size))
+
+    def array(self, size: int) -> Any:
+        """So many bytes, of any value. What is cut from them, or refers to them, keeps them too."""
         if size < BYTES_MIN:
-            buffer = pa.allocate_buffer(size)
-            return Slab(buffer, np.frombuffer(buffer, np.uint8))
+            return np.frombuffer(pa.allocate_buffer(size), np.uint8)
         memory = self._used(size) or fresh_memory(size)
-        data = np.frombuffer(memory, np.uint8)
-        return Slab(pa.foreign_buffer(data.ctypes.data, len(memory), _Lent(memory, self._returned)), data)
+        data = np.frombuffer(memory, np.uint8, size)
+        # Everything that is made of an array refers to it: memory comes back when nothing does any more.
+        weakref.finalize(data, self._returned.append, memory).atexit = False
+        return data
 
     @property
     def kept_bytes(self) -> int:

@@ -77,3 +77,16 @@ def test_a_little_is_arrows_own() -> None:
     small = column(Slabs(), BYTES_MIN - 1, 1)
     assert pa.total_allocated_bytes() - before >= BYTES_MIN - 1
     assert small[0].as_py() == 1
+
+
+def test_a_view_of_a_part_keeps_its_bytes() -> None:
+    slabs = Slabs()
+    data = slabs.array(2 * MB)
+    data[:] = 5
+    at, part = data.ctypes.data, data.data[10:20]
+    del data
+    other = slabs.array(2 * MB)
+    assert other.ctypes.data != at
+    assert bytes(part) == b"\5" * 10
+    del part
+    assert slabs.array(2 * MB).ctypes.data == at

@@ -38,6 +38,7 @@ class Producing:
         self._driver = cluster.network.driver
         self._loading: Pending[ModuleType] | None = None
         self._partitioner: Any = None
+        self._slabs: Any = None
         self.transactions = Transactions(cluster, rules, self._changed) if rules.transactional_id else None
         self.sender = Sender(cluster, rules, self.transactions or self._standing())
         self._numbers = itertools.count()
@@ -77,7 +78,7 @@ class Producing:
     def _take_piece(self, tables: ModuleType, topic: str | None, piece: Any, report: Report) -> None:
         first, now_ms = report.rows, self._driver.now_ms()
         parts = [
-            (name, part, tables.outgoing(part, now_ms), tables.named_partitions(part), numbers)
+            (name, part, tables.outgoing(part, now_ms, self._slabs), tables.named_partitions(part), numbers)
             for name, part, numbers in tables.by_topic(topic, piece)
         ]
         for name, part, rows, named, numbers in parts:
@@ -128,6 +129,7 @@ class Producing:
         if self._partitioner is None:
             ids, rules = self._driver.ids, self.rules
             self._partitioner = tables.Partitioner(rules.partitioner, rules.batch_bytes, ids)
+            self._slabs = tables.Slabs()
         return tables
 
     def _deadline_ms(self) -> float:

@@ -14,10 +14,12 @@ from lowwater.client.errors import BadRowsError
 from lowwater.client.outgoing import OutgoingRows
 from lowwater.client.producing.partitioning import Partitioner
 from lowwater.client.producing.reports import NO_OFFSET
+from lowwater.client.slabs import Slabs
 from lowwater.wire.kernels.partitioning import UNPLACED
 
 __all__ = [
     "Partitioner",
+    "Slabs",
     "batches_of",
     "by_topic",
     "named_partitions",
@@ -110,10 +112,10 @@ def by_topic(topic: str | None, batch: Any) -> list[tuple[str, Any, Any]]:
     return found
 
 
-def outgoing(batch: Any, now_ms: int) -> OutgoingRows:
+def outgoing(batch: Any, now_ms: int, slabs: Slabs | None = None) -> OutgoingRows:
     """BadRowsError when its columns cannot be records."""
     try:
-        return OutgoingRows(batch, now_ms=now_ms)
+        return OutgoingRows(batch, now_ms=now_ms, slabs=slabs)
     except (ValueError, pa.ArrowException) as error:
         raise BadRowsError(str(error)) from error
 
