@@ -232,9 +232,10 @@ KAFKA_OPTIONS = (
            "Taken, but nothing is committed to it, as in the connector: say `group` to start from a group and commit "
            "to it."),
     Option("fetchOffset.numRetries", COUNT, "3", SOURCE,
-           "So often at least offsets are asked for again after a failure that may pass, and until "
-           "`kafka.default.api.timeout.ms` is over."),
-    Option("fetchOffset.retryIntervalMs", COUNT, "1000", SOURCE, "The wait before they are asked for again."),
+           "Taken for the connector's sake. What may pass is tried again until `kafka.default.api.timeout.ms` is over, "
+           "and by a running stream for ever."),
+    Option("fetchOffset.retryIntervalMs", POSITIVE_INT, "100", SOURCE,
+           "The wait before it is tried again, which doubles each time: `kafka.retry.backoff.ms`."),
     Option("kafkaConsumer.pollTimeoutMs", POSITIVE, "120000", SOURCE,
            "How long a task waits for a broker that sends nothing before it fails."),
     Option("topic", TOPIC, None, SINK,
@@ -262,7 +263,8 @@ OWN_OPTIONS = (
            "when it is needed. Empty: they are only logged.", ours=True),
     Option("maxPartitions", POSITIVE_INT, None, SOURCE,
            "At most so many tasks in a batch, unless `minPartitions` or `maxRecordsPerPartition` needs more: one task "
-           "then reads several partitions. Unless set: as many as there are cores, where that is known.", ours=True),
+           "then reads several partitions. Worth setting to the number of cores where there are many small "
+           "partitions. Unless set: one task for each partition, as the connector has it.", ours=True),
     Option("headInterval", SPAN, "25ms", STREAM,
            "A stream that waits for records asks where its partitions end not more often than this.", ours=True),
 )  # fmt: skip

@@ -41,8 +41,6 @@ class SourceOptions:
     task_records_max: int | None
     columns: tuple[str, ...]
     decode: DecodeSpec | None
-    retries: int
-    retry_interval_ms: int
     poll_timeout_ms: int
     head_interval_ms: int
     cut_ms: int | None = None
@@ -80,8 +78,6 @@ class SourceOptions:
             task_records_max=given.value("maxRecordsPerPartition"),
             columns=(*COLUMNS, HEADERS) if given.value("includeHeaders") else COLUMNS,
             decode=_decode(given, topics),
-            retries=given.value("fetchOffset.numRetries"),
-            retry_interval_ms=given.value("fetchOffset.retryIntervalMs"),
             poll_timeout_ms=given.value("kafkaConsumer.pollTimeoutMs"),
             head_interval_ms=given.value("headInterval"),
             cut_ms=given.value("cut"),
@@ -148,6 +144,9 @@ def _source_client(given: Given) -> tuple[ClientSettings, tuple[str, ...]]:
         "isolation.level": "read_uncommitted",
         "client.id": given.value("groupIdPrefix") or SOURCE_CLIENT_ID,
     }
+    if "fetchOffset.retryIntervalMs" in given:
+        defaults["retry.backoff.ms"] = str(given.value("fetchOffset.retryIntervalMs"))
+    given.value("fetchOffset.numRetries")  # whether it can be read at all
     client, notes = client_settings(given.kafka(), SOURCE_REFUSALS, defaults)
     if other is not None and group is None:
         notes += ("nothing is committed to kafka.group.id: to start from a group and commit to it, say group",)

@@ -37,17 +37,11 @@ _ASSIGN_FORM = '{"topicA":[0,1],"topicB":[0,1]}'
 
 @dataclass(frozen=True, slots=True)
 class Topics:
-    """One of the three is set."""
+    """One of the three is set. A pattern matches whole names; internal topics never match."""
 
     names: tuple[str, ...] = ()
     pattern: str | None = None
     partitions: tuple[TopicPartition, ...] = ()
-
-    def has(self, topic: str) -> bool:
-        """Whether that topic is read. A pattern has to match the whole name, and internal topics are not asked."""
-        if self.pattern is not None:
-            return re.fullmatch(self.pattern, topic) is not None
-        return topic in self.names or any(one.topic == topic for one in self.partitions)
 
     @property
     def only(self) -> str | None:
