@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,7 @@ from lowwater.spark.pipeline.queries import needed
 from lowwater.spark.pipeline.refused import RefusedError
 from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.spark_settings import cores_of
 from lowwater.spark.pipeline.steps import apply_step
 from lowwater.spark.pipeline.toml_places import Path
 
@@ -65,7 +67,7 @@ def load(
     spark: SparkSession, model: Model, source: Source, *, commits: bool = False, with_headers: bool = False
 ) -> DataFrame:
     """The source as it is read, before its fields become columns."""
-    options = reading_options(model, source, commits=commits)
+    options = {**_packing(model), **reading_options(model, source, commits=commits)}
     if with_headers:
         options["includeHeaders"] = "true"
     reader = spark.readStream.format(FORMAT).options(**options)
@@ -73,6 +75,12 @@ def load(
         # Named by a schema, and not by a select, columns that are not wanted are not even made.
         reader = reader.schema(_some_columns(options, source))
     return reader.load()
+
+
+def _packing(model: Model) -> dict[str, str]:
+    """More tasks than run at a time only cost; a source does not know how many those are."""
+    cores = cores_of(model, os.cpu_count() or 1)
+    return {} if cores is None else {"maxPartitions": str(cores)}
 
 
 def _some_columns(options: Mapping[str, str], source: Source) -> StructType:
