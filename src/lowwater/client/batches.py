@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from crc32c import crc32c
 
-from lowwater.client.buffers import Buffers
 from lowwater.client.errors import ClientError, CorruptRecordsError, RecordFormatError
+from lowwater.client.slabs import Slabs
 from lowwater.client.slices import FetchedSlice
 from lowwater.client.unpacking import Unpacking
 from lowwater.types import Buffer
@@ -44,19 +44,15 @@ class Answer:
         *,
         output_bytes_max: int,
         budget_bytes: int,
-        rooms: Buffers | None = None,
+        slabs: Slabs | None = None,
     ) -> None:
-        """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait.
-
-        What is decompressed lies in one of the `rooms`, to be released by `let_go`.
-        """
+        """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait."""
         self._slices = slices
         self._tags = np.array(tags, np.int64)
         self._fetch_offsets = np.array([one.fetch_offset for one in slices], np.int64)
         self._output_bytes_max = output_bytes_max
         self._budget = budget_bytes
-        self._rooms = rooms or Buffers(kept_bytes_max=0)
-        self._unpacking: Unpacking | None = None
+        self._slabs = slabs or Slabs(kept_bytes_max=0)
         self._arrays = [_as_array(one.records) for one in slices]
         self._addresses = [_address(array) for array in self._arrays]
         self._outputs: dict[int, Any] = {}  # by batch, what was decompressed
@@ -140,8 +136,8 @@ class Answer:
         return (self._batches[:, walking.ATTRIBUTES] & CODEC_MASK) != 0
 
     def _decompress(self, compressed: list[int]) -> None:
-        self._unpacking = unpacking = Unpacking(
-            self._rooms,
+        unpacking = Unpacking(
+            self._slabs,
             [self._packed(*batch) for batch in self._batches[compressed].tolist()],
             output_bytes_max=self._output_bytes_max,
             room_bytes_max=max(self._budget, 0),
@@ -235,11 +231,6 @@ class Answer:
         for index, output in self._outputs.items():
             _add(sizes, int(self._tags[self._batches[index, walking.SLICE]]), len(output))
         return arrays + list(self._outputs.values()), sizes, bool(places)
-
-    def let_go(self) -> None:
-        """Nothing reads any more what was decompressed."""
-        if self._unpacking is not None:
-            self._unpacking.release()
 
 
 def _aborted(aborted: Iterable[tuple[int, int]], batches: list[list[int]]) -> Iterator[int]:

@@ -14,16 +14,19 @@ import numpy as np
 from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch, schema_of
 from lowwater.client.batches import Answer
 from lowwater.client.chunks import HELD_ROW_BYTES, Chunk, room_for
+from lowwater.client.slabs import Slabs
 from lowwater.client.slices import Arrival, FetchedSlice, Left
 from lowwater.client.tags import Tags
 from lowwater.merge.mark import BEGINNING_MS, END_MS, Mark
 from lowwater.types import TopicPartition
 from lowwater.wire.compression import OUTPUT_LIMIT
 from lowwater.wire.kernels import ordering, scanning
+from lowwater.wire.kernels.rows import ROW, ROW_BYTES
 
 Order: TypeAlias = Literal["timestamp", "partition"] | None
 DECOMPRESSED_BYTES_MAX = 256 * 1024 * 1024
 _HALF, _AN_EIGHTH = 2, 8
+_KEPT_BYTES_MIN = 8 * 1024 * 1024
 _ORDERS: dict[Order, int] = {
     "timestamp": ordering.BY_TIMESTAMP,
     "partition": ordering.BY_PARTITION,
@@ -68,6 +71,7 @@ class Held:
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
         self._scratch = room_for(0)
+        self._slabs = Slabs(kept_bytes_max=max(slack_bytes, _KEPT_BYTES_MIN))
         self._answers = 0
         self._newest_key = BEGINNING_MS
         self._has_stops = False
@@ -113,7 +117,13 @@ class Held:
         known = [one for one in slices if one.partition in self._positions]
         known.sort(key=lambda one: one.partition)
         tags = [self._tags[one.partition] for one in known]
-        answer = Answer(known, tags, output_bytes_max=self._output_bytes_max, budget_bytes=self._decompressed_bytes_max)
+        answer = Answer(
+            known,
+            tags,
+            output_bytes_max=self._output_bytes_max,
+            budget_bytes=self._decompressed_bytes_max,
+            slabs=self._slabs,
+        )
         rows, section_batches = self._scan(answer)
         rows_of, future_of = np.zeros((2, len(self._tags)), np.int64)
         keys = np.empty(len(rows), np.int64)
@@ -132,7 +142,7 @@ class Held:
 
     def _scan(self, answer: Answer) -> tuple[Any, Any]:
         sections, section_batches = answer.sections()
-        rows = room_for(int(sections[:, scanning.RECORDS].sum()))
+        rows = self._slabs.array(int(sections[:, scanning.RECORDS].sum()) * ROW_BYTES).view(ROW)
         faults = np.zeros(len(sections), np.int32)
         count = scanning.scan(sections, faults, rows)
         for section in np.flatnonzero(faults).tolist():
@@ -207,7 +217,7 @@ class Held:
         if not taken:
             return Released(None, [], 0)
         tags = self._tags
-        batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema)
+        batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema, self._slabs)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
         is_cut_off = taken == min(limit, ROWS_MAX) or 2 * batch.nbytes > bytes_max

@@ -6,7 +6,7 @@ import threading
 from collections.abc import Sequence
 from itertools import accumulate
 
-from lowwater.client.buffers import Buffers
+from lowwater.client.slabs import Slabs
 from lowwater.types import Buffer
 from lowwater.wire import compression
 
@@ -18,19 +18,19 @@ class Unpacking:
     """`packed` are codecs and compressed bytes. The codecs let other threads run meanwhile."""
 
     def __init__(
-        self, rooms: Buffers, packed: Sequence[tuple[int, Buffer]], *, output_bytes_max: int, room_bytes_max: int
+        self, slabs: Slabs, packed: Sequence[tuple[int, Buffer]], *, output_bytes_max: int, room_bytes_max: int
     ) -> None:
         """One gives at most `output_bytes_max`. What does not fit into the common memory has some of its own."""
         self._packed = packed
         self._output_bytes_max = output_bytes_max
         self._unpacked: list[Buffer | compression.CompressionError | None] = [None] * len(packed)
         sizes = [0, *accumulate(_USUAL_RATIO * len(data) for _, data in packed)]
-        self._lease = rooms.lease(min(sizes[-1], room_bytes_max))
-        middle = next(place for place, size in enumerate(sizes) if 2 * size >= sizes[-1])
-        first, second = self._lease.view[: sizes[middle]], self._lease.view[sizes[middle] :]
+        room: memoryview = slabs.array(min(sizes[-1], room_bytes_max)).data
         if sizes[-1] < _USUAL_RATIO * _WORTH_A_THREAD_BYTES:
-            self._unpack(0, len(packed), self._lease.view)
+            self._unpack(0, len(packed), room)
             return
+        middle = next(place for place, size in enumerate(sizes) if 2 * size >= sizes[-1])
+        first, second = room[: sizes[middle]], room[sizes[middle] :]
         other = threading.Thread(target=self._unpack, args=(middle, len(packed), second), name="lowwater-unpacking")
         other.start()
         self._unpack(0, middle, first)
@@ -49,7 +49,7 @@ class Unpacking:
                 room = room[written:]
 
     def __getitem__(self, place: int) -> Buffer:
-        """The original bytes, valid until `release`. CompressionError when they are damaged, or too many."""
+        """The original bytes. CompressionError when they are damaged, or too many."""
         unpacked = self._unpacked[place]
         if isinstance(unpacked, compression.CompressionError):
             raise unpacked
@@ -57,7 +57,3 @@ class Unpacking:
             codec, data = self._packed[place]
             return compression.decompress(codec, data, limit=self._output_bytes_max)
         return unpacked
-
-    def release(self) -> None:
-        """Nothing reads any more what was unpacked."""
-        self._lease.release()

@@ -6,7 +6,7 @@ import random
 
 import pytest
 
-from lowwater.client.buffers import Buffers
+from lowwater.client.slabs import Slabs
 from lowwater.client.unpacking import Unpacking
 from lowwater.wire.compression import GZIP, LZ4, OUTPUT_LIMIT, SNAPPY, ZSTD, CompressionError, compress
 
@@ -19,14 +19,8 @@ def texts(count: int, size: int) -> list[bytes]:
     return [b"".join(chance.choices(words, k=size // 8)) for _ in range(count)]
 
 
-def unpacking(
-    packed: list[tuple[int, bytes]],
-    *,
-    limit: int = OUTPUT_LIMIT,
-    room: int = OUTPUT_LIMIT,
-    rooms: Buffers | None = None,
-) -> Unpacking:
-    return Unpacking(rooms or Buffers(), packed, output_bytes_max=limit, room_bytes_max=room)
+def unpacking(packed: list[tuple[int, bytes]], *, limit: int = OUTPUT_LIMIT, room: int = OUTPUT_LIMIT) -> Unpacking:
+    return Unpacking(Slabs(), packed, output_bytes_max=limit, room_bytes_max=room)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -72,11 +66,12 @@ def test_a_batch_gives_no_more_than_was_allowed(codec: int) -> None:
         found[0]
 
 
-def test_the_room_is_used_again() -> None:
-    rooms = Buffers()
+def test_the_room_is_used_again_when_nothing_of_it_is_needed() -> None:
+    slabs = Slabs()
     packed = [(LZ4, compress(LZ4, one)) for one in texts(10, 100_000)]
-    unpacking(packed, rooms=rooms).release()
-    kept = rooms.kept_bytes
-    assert kept > 0
-    unpacking(packed, rooms=rooms).release()
-    assert rooms.kept_bytes == kept
+    first = Unpacking(slabs, packed, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+    last = first[9]
+    del first
+    assert slabs.kept_bytes == 0
+    del last
+    assert slabs.kept_bytes > 0

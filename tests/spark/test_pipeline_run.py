@@ -1,0 +1,257 @@
+"""Pipelines on real Spark: rows that confluent-kafka wrote go in, and what comes out is compared with plain Python."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from click.testing import CliRunner
+from confluent_kafka import Consumer, TopicPartition
+from tests.fresh import fresh
+from tests.spark.reading import Spark
+from tests.spark.writing import Topics, Written
+
+from lowwater.cli.main import lowwater
+from lowwater.spark import Pipeline, PipelineError
+from lowwater.spark.pipeline.failures import ExitCode
+from lowwater.spark.pipeline.summary import Outcome, Summary
+
+PATIENCE_S = 300
+MODULE = "pipeline_steps_of_this_test"
+STEPS = """\
+def with_tax(paid, *, percent):
+    return paid.selectExpr("*", f"amount * (100 + {percent}) / 100 AS total")
+"""
+FILE = """\
+name = "{name}"
+checkpoint = "run/checkpoint"
+
+[kafka]
+bootstrap.servers = "{bootstrap}"
+
+[source.orders]
+topics = "{orders}"
+decode = {{ format = "json", schema = "order_id long, amount double, timestamp string" }}
+on_bad_row = {{ dead_letter = "{dead}" }}
+
+[source.payments]
+topics = "{payments}"
+columns = ["key", "value", "timestamp"]
+
+[[step]]
+name = "paid"
+sql = \"\"\"
+SELECT o.order_id, o.amount, o.record_timestamp AS at, CAST(p.value AS string) AS method
+FROM orders o
+JOIN payments p ON CAST(o.order_id AS string) = CAST(p.key AS string)
+WHERE NOT o.tombstone
+\"\"\"
+
+[[step]]
+name = "taxed"
+python = "{module}:with_tax"
+from = "paid"
+arguments = {{ percent = 10 }}
+
+[sink.files]
+from = "taxed"
+format = "parquet"
+path = "run/out"
+partition_by = "method"
+
+[sink.again]
+from = "taxed"
+format = "topic"
+topic = "{out}"
+key = "order_id"
+encode = "json"
+"""
+
+
+class World:
+    """Topics and a folder of one test's pipeline."""
+
+    def __init__(self, spark: Spark, topics: Topics, folder: Path) -> None:
+        self.spark = spark
+        self.topics = topics
+        self.folder = folder
+        self.name = fresh("pipeline")
+        self.orders, self.payments = topics.create(2, "orders"), topics.create(1, "payments")
+        self.dead, self.out = topics.create(1, "dead"), topics.create(1, "out")
+
+    def write_orders(self, *numbers: int, timestamp: int = 1_763_000_000_000) -> None:
+        for number in numbers:
+            row = {"order_id": number, "amount": number / 4, "timestamp": f"t{number}"}
+            self.topics.write(self.orders, [json.dumps(row).encode()], number % 2, timestamp=timestamp + number)
+
+    def pay(self, *numbers: int, method: bytes = b"card") -> None:
+        for number in numbers:
+            self.topics.write(self.payments, [method], key=str(number).encode())
+
+    def file(self, text: str = FILE) -> Path:
+        (self.folder / f"{MODULE}.py").write_text(STEPS)
+        file = self.folder / "pipeline.toml"
+        names = {"name": self.name, "bootstrap": self.spark.bootstrap, "module": MODULE}
+        topics = {"orders": self.orders, "payments": self.payments, "dead": self.dead, "out": self.out}
+        file.write_text(text.format(**names, **topics))
+        return file
+
+    def run(self) -> Summary:
+        return Pipeline.load(self.file()).run(spark=self.spark.session)
+
+    def files(self) -> list[tuple[Any, ...]]:
+        table = pq.read_table(self.folder / "run" / "out").select(["order_id", "amount", "total", "method"])
+        return sorted(tuple(row.values()) for row in table.to_pylist())
+
+    def committed(self, topic: str, partitions: int) -> list[int]:
+        consumer = Consumer({"bootstrap.servers": self.spark.bootstrap, "group.id": self.name, "log_level": 0})
+        try:
+            found = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], PATIENCE_S)
+        finally:
+            consumer.close()
+        return [each.offset for each in found]
+
+
+@pytest.fixture
+def world(spark: Spark, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield World(spark, topics, tmp_path)
+    sys.modules.pop(MODULE, None)
+
+
+def paid(*numbers: int, method: str = "card") -> list[tuple[Any, ...]]:
+    return [(number, number / 4, number / 4 * 110 / 100, method) for number in numbers]
+
+
+def headers_of(letter: Written) -> dict[str, bytes | None]:
+    return dict(letter.headers or ())
+
+
+def test_what_goes_in_comes_out_once_and_a_second_run_goes_on(world: World) -> None:
+    world.write_orders(*range(20))
+    world.topics.write(world.orders, [b"{broken"], 1, key=b"k", headers=[("mine", b"1")])
+    world.topics.write(world.orders, [None], 0, key=b"3")  # a tombstone is no order, and no broken row
+    world.pay(*range(5, 15))
+
+    first = world.run()
+    assert (first.outcome, first.exit_code) == (Outcome.DONE, ExitCode.DONE)
+    assert world.files() == paid(*range(5, 15))
+    assert {query.name: dict(query.bad_rows) for query in first.queries if query.name != "dead-letters/orders"} == {
+        "files": {"orders": 1},
+        "again": {"orders": 1},
+    }
+
+    [letter] = world.topics.read(world.dead)
+    assert (letter.key, letter.value) == (b"k", b"{broken")
+    told = headers_of(letter)
+    assert told["mine"] == b"1"
+    assert (told["lowwater.topic"], told["lowwater.partition"]) == (world.orders.encode(), b"1")
+    assert told["lowwater.offset"] == b"10"
+    assert told["lowwater.reason"]
+
+    rows = world.topics.read(world.out)
+    assert sorted(int(row.key or b"") for row in rows) == list(range(5, 15))
+    assert json.loads(rows[0].value or b"")["method"] == "card"
+    assert world.committed(world.orders, 2) == [11, 11]
+
+    world.write_orders(20, 21)
+    world.pay(0, 20, method=b"cash")
+    second = world.run()
+    assert second.outcome is Outcome.DONE
+    assert world.files() == sorted(paid(*range(5, 15)) + paid(0, 20, method="cash"))
+    assert world.committed(world.orders, 2) == [12, 12]
+    assert len(world.topics.read(world.dead)) == 1
+
+
+ROWS = """\
+name = "{name}"
+checkpoint = "run/checkpoint"
+{more}
+[kafka]
+bootstrap.servers = "{bootstrap}"
+[source.orders]
+topics = "{orders}"
+decode = {{ format = "json", schema = "order_id long" }}
+[sink.out]
+from = "orders"
+format = "parquet"
+path = "run/out"
+"""
+
+
+def test_a_row_that_cannot_be_decoded_ends_the_run_and_is_named(world: World) -> None:
+    world.topics.write(world.orders, [b"[1", b'{"order_id": 1}'], 1)
+    file = world.file(ROWS.replace("{more}", ""))
+    done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
+    assert done.exit_code == ExitCode.FAILED
+    assert f"{world.orders!r} partition 1 offset 0" in done.output
+    assert "Traceback" not in done.output
+
+
+def wait_for(condition: Callable[[], object]) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while not condition():
+        assert time.monotonic() < deadline, "it does not come"
+        threading.Event().wait(0.05)
+
+
+def test_a_signal_stops_a_pipeline_after_its_running_batch(world: World) -> None:
+    world.write_orders(*range(6))
+    file = world.file(ROWS.replace("{more}", 'trigger = "100ms"'))
+    finished = world.folder / "run" / "checkpoint" / "out" / "commits" / "0"
+
+    def stop_when_the_first_batch_is_done() -> None:
+        wait_for(finished.exists)
+        os.kill(os.getpid(), signal.SIGTERM)
+
+    thread = threading.Thread(target=stop_when_the_first_batch_is_done)
+    thread.start()
+    done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
+    thread.join()
+    assert done.exit_code == ExitCode.STOPPED, done.output
+    table = pq.read_table(world.folder / "run" / "out")
+    assert sorted(table["order_id"].to_pylist()) == list(range(6))
+    assert world.committed(world.orders, 2) == [3, 3]
+
+
+def test_explain_shows_columns_and_tells_what_spark_refuses_at_its_line(world: World) -> None:
+    done = CliRunner().invoke(lowwater, ["pipeline", "explain", str(world.file())])
+    assert done.exit_code == 0, done.output
+    assert "  order_id bigint" in done.output
+    assert "  record_timestamp timestamp" in done.output
+    assert "  total double" in done.output
+    assert "StreamingRelation" in done.output
+
+    text = FILE.replace("o.amount,", "o.amont,")
+    with pytest.raises(PipelineError) as refused:
+        Pipeline.load(world.file(text)).explain(spark=world.spark.session)
+    [problem] = refused.value.problems
+    assert (problem.line, problem.column, problem.path) == (19, 20, "step[0].sql")
+    assert "amont" in problem.what
+
+
+def test_a_mode_that_a_query_cannot_be_written_in_is_told_at_its_sink(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('from = "orders"', 'from = "counts"')
+    text += '\n[[step]]\nname = "counts"\nsql = "SELECT order_id, count(*) FROM orders GROUP BY order_id"\n'
+    with pytest.raises(PipelineError) as refused:
+        Pipeline.load(world.file(text)).run(spark=world.spark.session)
+    [problem] = refused.value.problems
+    assert problem.path == "sink.out"
+    assert "append" in problem.what.lower()
+
+
+def test_a_topic_that_is_not_there_is_told_before_anything_starts(world: World) -> None:
+    file = world.file(ROWS.replace("{more}", "").replace("{orders}", "nowhere"))
+    done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
+    assert done.exit_code == ExitCode.FAILED
+    assert "there is no topic 'nowhere'" in done.output
