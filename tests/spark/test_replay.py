@@ -46,8 +46,30 @@ def test_batches_are_read_again_as_they_were(spark: Spark, topics: Topics) -> No
     assert planned(checkpoint, 0).lineage == planned(checkpoint, 1).lineage
 
 
+def plan_as_the_connector(checkpoint: str, number: int, ends: dict[str, dict[str, int]]) -> None:
+    log = Path(checkpoint) / "offsets"
+    spark_lines = (log / "0").read_text().split("\n")[:2]
+    (log / str(number)).write_text("\n".join([*spark_lines, json.dumps(ends, separators=(",", ":"))]))
+    (log / f".{number}.crc").unlink(missing_ok=True)
+
+
 def everything(*batches: list[Row]) -> list[object]:
     return written([row for batch in batches for row in batch])
+
+
+def test_a_checkpoint_of_the_kafka_connector_is_gone_on_with(spark: Spark, topics: Topics) -> None:
+    """One batch is finished, the next one planned; both are written as the connector writes them."""
+    topic, checkpoint = topics.create(2), spark.checkpoint()
+    topics.fill(topic, 2, 4)
+    spark.drain(checkpoint, "offset long", subscribe=topic, startingOffsets="earliest")
+    topics.fill(topic, 2, 4)
+    plan_as_the_connector(checkpoint, 0, {topic: {"0": 1, "1": 4}})
+    plan_as_the_connector(checkpoint, 1, {topic: {"1": 6, "0": 3}})
+    unfinished, rest = spark.drain(checkpoint, "partition int, offset long", subscribe=topic)
+    assert sorted((row.partition, row.offset) for row in unfinished) == [(0, 1), (0, 2), (1, 4), (1, 5)]
+    places = [(0, 3), (0, 4), (0, 5), (0, 6), (0, 7), (1, 6), (1, 7)]
+    assert sorted((row.partition, row.offset) for row in rest) == places
+    assert planned(checkpoint, 2).ids.keys() == {topic}
 
 
 def test_a_topic_that_was_made_anew_is_an_error_and_not_garbage(spark: Spark, topics: Topics) -> None:
