@@ -20,6 +20,7 @@ from lowwater.testing import Broker
 PIPELINE = Path(__file__).with_name("pipeline.toml")
 FIRST_DAYS = 3
 ORDERS_A_DAY = 8_000
+WARM_UP = "import lowwater.client.columns, lowwater.client.producing.tables, lowwater.spark.decoding.json_values"
 _LOADED = "days-loaded"
 
 
@@ -32,10 +33,13 @@ def make_run(run_dir: Path, orders: int, run: Callable[[str, Path], int]) -> int
     """Loads, runs and checks; the exit code. `run` is given the bootstrap server, and returns an exit code too."""
     started_s = time.perf_counter()
     run_dir.mkdir(parents=True, exist_ok=True)
+    # Compiled once on a machine: better now than by all workers at the same time.
+    warming = subprocess.Popen([sys.executable, "-c", WARM_UP])
     with Broker(subprocess=True, data_dir=run_dir / "broker") as broker:
         print(f"1. A broker is up on {broker.bootstrap}; its data are in {_short(run_dir / 'broker')}.")
         before = days_loaded(run_dir)
         load_days(broker.bootstrap, run_dir, orders)
+        warming.wait()
         print(_beginning(run_dir, before), flush=True)
         code = run(broker.bootstrap, run_dir)
         if code != 0:
