@@ -55,7 +55,7 @@ def test_a_topic_that_the_broker_stamps_says_so(spark: Spark, topics: Topics) ->
     topics.write(topic, [b"stamped"], timestamp=5)
     [row] = spark.read(subscribe=topic).collect()
     assert row.timestampType == 1
-    assert row.timestamp.year >= 2026
+    assert row.timestamp.year > 2000
 
 
 def test_a_schema_of_fewer_columns_gives_those_in_its_order(spark: Spark, topics: Topics, varied: str) -> None:
