@@ -43,9 +43,11 @@ OP, COLUMN, A, B = range(4)
 STEP_FIELDS = 4
 
 # Steps that read one value into a column, or over it where there is no column.
-BOOLEAN, INT, LONG, MILLIS, FLOAT, DOUBLE, AS_FLOAT, AS_DOUBLE, FLOAT_AS_DOUBLE = range(9)
-TEXT, OCTETS, FIXED, ENUM, DECIMAL, INT_AS_FLOAT, INT_AS_DOUBLE = range(9, 16)
-LAST_READ = INT_AS_DOUBLE
+# First those that are ints, then longs, then those of a fixed number of bits, then those of bytes.
+INT, INT_AS_FLOAT, INT_AS_DOUBLE, LONG, MILLIS, AS_FLOAT, AS_DOUBLE, ENUM = range(8)
+BOOLEAN, FLOAT, DOUBLE, FLOAT_AS_DOUBLE = range(8, 12)
+TEXT, OCTETS, FIXED, DECIMAL = range(12, 16)
+LAST_READ = DECIMAL
 # Steps that read nothing: a slot of a struct, a null, a jump, the end; a default's bytes instead of the row's; a fault.
 STRUCT, NULL, JUMP, END, ENTER, LEAVE, FAIL = range(20, 27)
 # A list and its next item; a branch of a union.
@@ -71,15 +73,15 @@ def read_number(op: int, at: int, end: int) -> tuple[int, int, int]:
     if fault:
         return 0, at, fault
     number = zigzag(bits)
-    if (op in (INT, INT_AS_FLOAT, INT_AS_DOUBLE)) and (number < INT_MIN or number > INT_MAX):
+    if op <= INT_AS_DOUBLE and (number < INT_MIN or number > INT_MAX):
         return 0, at, TOO_BIG
     if op == MILLIS:
         if number > MILLIS_MAX or number < -MILLIS_MAX:
             return 0, at, TOO_BIG
         return number * 1000, at, GOOD
-    if op in (AS_FLOAT, INT_AS_FLOAT):
+    if (op == AS_FLOAT) | (op == INT_AS_FLOAT):
         return numba.int64(bits_of_float(numba.float32(number))), at, GOOD
-    if op in (AS_DOUBLE, INT_AS_DOUBLE):
+    if (op == AS_DOUBLE) | (op == INT_AS_DOUBLE):
         return bits_of_double(numba.float64(number)), at, GOOD
     return number, at, GOOD
 
@@ -143,10 +145,10 @@ def read_decimal(at: int, size: int, limits: Any, limit: int) -> tuple[int, int,
 @numba.njit(nogil=True, forceinline=True)
 def read_value(op: int, at: int, end: int, a: int, b: int, numbers: Any) -> tuple[int, int, int, int]:
     """Both halves of a slot, the place behind the value, and what is wrong."""
-    if op in (BOOLEAN, FLOAT, DOUBLE, FLOAT_AS_DOUBLE):
+    if BOOLEAN <= op <= FLOAT_AS_DOUBLE:
         x, at, fault = read_bits(op, at, end)
         return x, 0, at, fault
-    if op in (TEXT, OCTETS, FIXED, DECIMAL):
+    if op >= TEXT:
         size, at, fault = read_octets(op, at, end, a)
         if fault or op != DECIMAL:
             return at, size, at + size, fault

@@ -7,7 +7,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lowwater.spark.decoding import avro_kernel as kernel
-from lowwater.spark.decoding.arrow_types import arrow_schema
 from lowwater.spark.decoding.avro_program import Program
 from lowwater.spark.decoding.avro_schema import ArrayOf, Avro, EnumOf, Fixed, MapOf, Record, Union, parse_avro
 from lowwater.spark.decoding.avro_shape import avro_shape, branches_of
@@ -30,7 +29,6 @@ class AvroValues:
         self._reader = parse_avro(str(spec.schema), dict(spec.references))
         self._is_wrapped = not isinstance(self._reader, Record)
         self._layout = Layout(avro_shape(self._reader))
-        self.schema = arrow_schema(avro_shape(self._reader))
         _finish(self._reader, self._target)
         self._program = Program()
         self._entry = self._add(self._reader)

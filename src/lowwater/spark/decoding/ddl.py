@@ -32,6 +32,21 @@ def parse_ddl(text: str) -> StructOf:
     return shapes.check_struct(struct)
 
 
+def json_shape(text: str) -> StructOf:
+    """Columns that JSON objects are decoded to: those of maps have to have names as keys."""
+    struct = parse_ddl(text)
+    _check_keys(struct, "")
+    return struct
+
+
+def _check_keys(shape: Shape, name: str) -> None:
+    if isinstance(shape, MapOf) and shape.key != shapes.UTF8:
+        raise SchemaError(f"decode.schema: keys of the map {name!r} have to be strings in JSON")
+    names = [field for field, _ in shape.fields] if isinstance(shape, StructOf) else [name] * 2
+    for inner, child in zip(names, shapes.below(shape), strict=False):
+        _check_keys(child, inner)
+
+
 class _Parser:
     def __init__(self, text: str) -> None:
         if text.count("`") % 2:

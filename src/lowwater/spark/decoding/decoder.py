@@ -10,7 +10,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+from lowwater.spark.decoding.arrow_types import arrow_schema
+from lowwater.spark.decoding.avro_schema import parse_avro
+from lowwater.spark.decoding.avro_shape import avro_shape
+from lowwater.spark.decoding.ddl import json_shape
 from lowwater.spark.decoding.errors import DecodeError, UndecodableRowError
+from lowwater.spark.decoding.protobuf_files import chosen_message
+from lowwater.spark.decoding.protobuf_shape import protobuf_shape
+from lowwater.spark.decoding.shapes import StructOf
 from lowwater.spark.decoding.spec import AVRO, JSON, DecodeSpec
 
 
@@ -49,38 +56,44 @@ class Decoded:
 class Format(Protocol):
     """One format with its schema: what a decoder drives."""
 
-    @property
-    def schema(self) -> pa.Schema: ...
-
     def decode(self, values: pa.Array) -> Decoded: ...
 
 
 class Decoder:
     """Values to struct columns, by a spec that is whole (`DecodeSpec.loaded`). Not for several threads at once."""
 
-    def __init__(self, spec: DecodeSpec, form: Format) -> None:
+    def __init__(self, spec: DecodeSpec, shape: StructOf) -> None:
         self.spec = spec
-        self._form = form
+        self.schema = arrow_schema(shape)
+        self._form: Format | None = None
 
     @classmethod
     def of(cls, spec: DecodeSpec) -> Decoder:
-        """SchemaError when the schema cannot be understood."""
-        return cls(spec, _form(spec.loaded()))
-
-    @property
-    def schema(self) -> pa.Schema:
-        """Fields of the struct, all nullable, in Spark's types."""
-        return self._form.schema
+        """SchemaError when the schema cannot be understood. Kernels are loaded by the first rows: types need none."""
+        whole = spec.loaded()
+        return cls(whole, shape_of(whole))
 
     @property
     def type(self) -> pa.StructType:
+        """The struct, whose fields are all nullable, in Spark's types."""
         return pa.struct(list(self.schema))
 
     def decode(self, values: pa.Array) -> Decoded:
         """A null value gives a null row, not a bad one."""
         if not pa.types.is_binary(values.type) and not pa.types.is_string(values.type):
             raise DecodeError(f"binary values can be decoded, not {values.type}")
+        if self._form is None:
+            self._form = _form(self.spec)
         return self._form.decode(values)
+
+
+def shape_of(spec: DecodeSpec) -> StructOf:
+    """What a whole spec's rows are decoded to."""
+    if spec.format == JSON:
+        return json_shape(str(spec.schema))
+    if spec.format == AVRO:
+        return avro_shape(parse_avro(str(spec.schema), dict(spec.references)))
+    return protobuf_shape(*chosen_message(spec))
 
 
 def _form(spec: DecodeSpec) -> Format:

@@ -55,7 +55,8 @@ NODE_FIELDS = 8
 NAME_AT, NAME_SIZE, FIELD_COLUMN = range(3)
 FIELD_FIELDS = 3
 
-BOOL, WHOLE, FLOAT, DECIMAL, TEXT, OCTETS, DATE, TIME, LOCAL_TIME, STRUCT, LIST, MAP, OVER = range(13)
+# Kinds of columns; from TEXT on they take any value, as it is written or not at all.
+BOOL, WHOLE, FLOAT, DECIMAL, OCTETS, DATE, TIME, LOCAL_TIME, STRUCT, MAP, LIST, TEXT, OVER = range(13)
 
 # Fields of what is open: an object or not; its column; where the next name is looked for; its serial number; a column
 # of texts that takes it as it is written, from where, and whether as an item.
@@ -101,7 +102,8 @@ def packed(at: int, end: int) -> int:
 def is_no_number(at: int, end: int) -> bool:
     """Whether these are the words by which floats say that they are no number."""
     at += at < end and byte_at(at) == MINUS
-    return packed(at, end) in (NAN, INFINITY, INF)
+    word = packed(at, end)
+    return (word == NAN) | (word == INFINITY) | (word == INF)
 
 
 @numba.njit(nogil=True, forceinline=True)
@@ -144,12 +146,12 @@ def read_text(
     x, y = at, last - at
     if fault:
         return x, y, last, fault
-    if kind == OCTETS or (has_escape and kind in (TEXT, OVER)):
+    if kind == OCTETS or (has_escape and kind >= TEXT):
         before = counts[REWRITTEN]
         x, y, fault = rewritten(kind, at, last, counts, arena, fill and kind != OVER)
         if kind == OVER:
             counts[REWRITTEN] = before
-    elif kind in (TIME, LOCAL_TIME):
+    elif TIME <= kind <= LOCAL_TIME:
         x, fault = read_time(at, last, kind == TIME)
     elif kind == DATE:
         x, fault = read_date(at, last)
@@ -163,7 +165,7 @@ def read_text(
     elif kind == FLOAT:
         if not is_no_number(at, last):
             fault = WRONG_KIND
-    elif kind not in (TEXT, OVER):
+    elif kind < TEXT:
         fault = WRONG_KIND
     return x, y, last + 1, fault
 
@@ -173,7 +175,7 @@ def read_number(nodes: Any, limits: Any, column: int, at: int, end: int) -> tupl
     """A number for a column of any kind: both halves, the place behind, what is wrong. Floats stay as written."""
     last, is_whole, fault = scan_number(at, end)
     kind = nodes[column, KIND] if column >= 0 else OVER
-    if fault or kind in (FLOAT, TEXT, OVER):
+    if fault or kind == FLOAT or kind >= TEXT:
         return at, last - at, last, fault
     if kind == WHOLE:
         if not is_whole:
@@ -194,10 +196,10 @@ def read_word(nodes: Any, column: int, at: int, end: int) -> tuple[int, int, int
     word = packed(at, last)
     if word == NULL:
         return 0, 0, last, GOOD, True
-    is_truth = word in (TRUE, FALSE)
+    is_truth = (word == TRUE) | (word == FALSE)
     if not is_truth and not is_no_number(at, last):
         return 0, 0, at, BAD_SYNTAX if at < end else CUT, False
-    if kind in (TEXT, OVER) or (kind == FLOAT and not is_truth):
+    if kind >= TEXT or (kind == FLOAT and not is_truth):
         return at, last - at, last, GOOD, False
     return numba.int64(word == TRUE), 0, last, GOOD if is_truth and kind == BOOL else WRONG_KIND, False
 
@@ -276,13 +278,13 @@ def push(nodes: Any, stack: Any, counts: Any, depth: int, column: int, at: int, 
     """Open an object or a list that begins at `at`, for a column or for none; what is wrong."""
     is_object = byte_at(at) == OPEN_OBJECT
     kind = nodes[column, KIND] if column >= 0 else OVER
-    if kind not in ((STRUCT, MAP, TEXT, OVER) if is_object else (LIST, LIST, TEXT, OVER)):
+    if kind < TEXT and not (STRUCT <= kind <= MAP if is_object else kind == LIST):
         return WRONG_KIND
     if depth == DEPTH_MAX:
         return TOO_DEEP
     counts[SERIALS] += 1
     stack[depth, IS_OBJECT] = is_object
-    stack[depth, COLUMN] = column if kind not in (TEXT, OVER) else NO_COLUMN
+    stack[depth, COLUMN] = column if kind < TEXT else NO_COLUMN
     stack[depth, GUESS] = nodes[column, FIRST_FIELD] if column >= 0 else 0
     stack[depth, SERIAL] = counts[SERIALS]
     stack[depth, CAPTURE] = column if kind == TEXT else NO_COLUMN
@@ -388,9 +390,10 @@ def walk(
                 if is_item:
                     open_below(nodes, opens, columns, values, valid, column, fill)
             continue
+        value_at = at
         x, y, at, fault, is_null = read_scalar(nodes, limits, counts, arena, column, at, end, fill)
         if fault:
-            return fault, column, at
+            return fault, column, (at if fault == CUT else value_at)
         if column < 0:
             continue
         if not is_null:

@@ -29,13 +29,14 @@ FAULTS = {
     BAD_TIME: "the text is not a date or time of ISO 8601",
     BAD_BASE64: "the text is not base64",
 }
+SPACES = 1 << 32 | 1 << 13 | 1 << 10 | 1 << 9  # a bit for each of the four
 QUOTE, BACKSLASH, MINUS, PLUS, POINT, COLON, SLASH = (ord(sign) for sign in '"\\-+.:/')
 ZERO, NINE, UPPER_E, LOWER_E, LOWER_U = (ord(sign) for sign in "09Eeu")
 
 
 @numba.njit(nogil=True, forceinline=True)
 def skip_space(at: int, end: int) -> int:
-    while at < end and (byte_at(at) in (32, 10, 13, 9)):
+    while at < end and byte_at(at) <= 32 and SPACES >> numba.int64(byte_at(at)) & 1:
         at += 1
     return at
 
@@ -101,7 +102,7 @@ def put_character(code: int, target: int, fill: bool) -> int:
 def escaped(at: int, end: int) -> tuple[int, int]:
     """The character of an escape behind its backslash, -1 when there is none; the place behind it."""
     byte = numba.int64(byte_at(at)) if at < end else 0
-    if byte in (QUOTE, BACKSLASH, SLASH):
+    if (byte == QUOTE) | (byte == BACKSLASH) | (byte == SLASH):
         return byte, at + 1
     if byte == 0x6E:
         return 10, at + 1

@@ -49,7 +49,7 @@ def sign_at(at: int, end: int, sign: int) -> bool:
 def days_in(year: int, month: int) -> int:
     if month == 2:
         return 29 if year % 4 == 0 and (year % 100 != 0 or year % 400 == 0) else 28
-    return 30 if month in (4, 6, 9, 11) else 31
+    return 30 + (month + (month > 7)) % 2
 
 
 @numba.njit(nogil=True)
@@ -141,9 +141,9 @@ def base64_digit(byte: int) -> int:
         return byte - 0x61 + 26
     if ZERO <= byte <= NINE:
         return byte - ZERO + 52
-    if byte in (PLUS, MINUS):
+    if (byte == PLUS) | (byte == MINUS):
         return 62
-    return 63 if byte in (SLASH, UNDERLINE) else -1
+    return 63 if (byte == SLASH) | (byte == UNDERLINE) else -1
 
 
 @numba.njit(nogil=True)

@@ -7,10 +7,9 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lowwater.spark.decoding import json_kernel as kernel
-from lowwater.spark.decoding.arrow_types import arrow_schema, arrow_type
-from lowwater.spark.decoding.ddl import parse_ddl
+from lowwater.spark.decoding.arrow_types import arrow_type
+from lowwater.spark.decoding.ddl import json_shape
 from lowwater.spark.decoding.decoder import Decoded
-from lowwater.spark.decoding.errors import SchemaError
 from lowwater.spark.decoding.framing import take_ids
 from lowwater.spark.decoding.json_scanning import FAULTS
 from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs, bitmap_of, texts_of
@@ -35,9 +34,7 @@ class JsonValues:
     """Objects of one shape; fields that the shape does not name are left out, missing ones are null."""
 
     def __init__(self, spec: DecodeSpec) -> None:
-        shape = parse_ddl(str(spec.schema))
-        self.schema = arrow_schema(shape)
-        self._layout = Layout(shape)
+        self._layout = Layout(json_shape(str(spec.schema)))
         self._tables = _Tables(self._layout)
         self._is_framed = spec.is_framed
         self._stack = np.zeros((kernel.DEPTH_MAX + 1, kernel.FRAME_FIELDS), np.int64)
@@ -94,9 +91,7 @@ class _Tables:
             case ListOf():
                 node[kernel.KIND], node[kernel.ITEM] = kernel.LIST, column.children[0].index
                 self._add(column.children[0], f"{name}[]")
-            case MapOf(key=key):
-                if key != Scalar("utf8"):
-                    raise SchemaError(f"decode.schema: keys of the map {name!r} have to be strings in JSON")
+            case MapOf():
                 node[kernel.KIND], node[kernel.ITEM] = kernel.MAP, column.children[0].index
                 self._add(column.children[0], f"{name}{{}}")
                 self._add(column.children[1], f"{name}{{}}")

@@ -70,7 +70,7 @@ def wire_of(kind: int) -> int:
         return VARINT
     if kind == BITS64:
         return EIGHT
-    return FOUR if kind in (BITS32, UNSIGNED32) else SIZED
+    return FOUR if BITS32 <= kind <= UNSIGNED32 else SIZED
 
 
 @numba.njit(nogil=True)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
 from lowwater.spark.decoding import protobuf_kernel as kernel
-from lowwater.spark.decoding.arrow_types import arrow_schema
 from lowwater.spark.decoding.decoder import Decoded
 from lowwater.spark.decoding.errors import SchemaError
 from lowwater.spark.decoding.framing import take_ids, take_paths
 from lowwater.spark.decoding.layout import Column, Finish, Layout, Longs
-from lowwater.spark.decoding.protobuf_descriptors import parse_descriptor_set
+from lowwater.spark.decoding.protobuf_files import chosen_message
 from lowwater.spark.decoding.protobuf_model import (
     ENUM,
     MESSAGE,
@@ -28,7 +25,6 @@ from lowwater.spark.decoding.protobuf_model import (
 from lowwater.spark.decoding.protobuf_shape import columns_of, protobuf_shape
 from lowwater.spark.decoding.protobuf_tables import Tables
 from lowwater.spark.decoding.protobuf_text import parse_proto
-from lowwater.spark.decoding.protobuf_well_known import WELL_KNOWN
 from lowwater.spark.decoding.registry import Registry
 from lowwater.spark.decoding.rows import Rows, decode_rows
 from lowwater.spark.decoding.spec import PROTOBUF, DecodeSpec
@@ -40,12 +36,9 @@ class ProtobufValues:
     """Values of one message."""
 
     def __init__(self, spec: DecodeSpec) -> None:
-        files = proto_files(spec.schema if spec.schema is not None else "", dict(spec.references))
-        types = ProtoTypes(files)
-        message = types.message(spec.message or _first(files[-1], spec.is_framed))
+        types, message = chosen_message(spec)
         self.message = message.name
         shape = protobuf_shape(types, message)
-        self.schema = arrow_schema(shape)
         self._layout = Layout(shape)
         self._tables = Tables(types, message, self._layout, spec.emit_defaults)
         _finish(types, message, self._layout.root.children)
@@ -98,32 +91,6 @@ class ProtobufValues:
     def _explain(self, fault: int, field: int, place: int) -> str:
         where = f"field {self._tables.names[field]}: " if field != _NO_FIELD else ""
         return f"{where}{kernel.FAULTS[fault]} (byte {place})"
-
-
-def proto_files(schema: str | bytes, references: Mapping[str, str]) -> list[ProtoFile]:
-    """The files that a schema consists of, the schema itself last."""
-    if isinstance(schema, bytes):
-        return parse_descriptor_set(schema)
-    known = {**WELL_KNOWN, **references}
-    found: dict[str, ProtoFile] = {}
-    main = parse_proto(schema)
-    waiting = list(main.imports)
-    while waiting:
-        name = waiting.pop()
-        if name in found:
-            continue
-        if name not in known:
-            raise SchemaError(f"the Protobuf schema imports {name!r}, which is not at hand: use a descriptor set")
-        found[name] = parse_proto(known[name])
-        waiting += found[name].imports
-    return [*found.values(), main]
-
-
-def _first(file: ProtoFile, is_framed: bool) -> str:
-    """The message that is meant when none is named: behind a frame the first, as Confluent's serializers have it."""
-    if len(file.top) == 1 or (file.top and is_framed):
-        return file.top[0]
-    raise SchemaError(f"decode.message has to say which: {', '.join(file.top) or 'the schema has no message'}")
 
 
 def _finish(types: ProtoTypes, message: ProtoMessage, columns: list[Column]) -> None:
