@@ -19,15 +19,33 @@ F = TypeVar("F", bound=Callable[..., Any])
 I8, I32, I64, U8 = types.int8[::1], types.int32[::1], types.int64[::1], types.uint8[::1]
 TABLE = types.int64[:, ::1]
 
+_njit: Any = numba.njit  # its types do not know all of its options
+
 
 def compiled(signature: Any) -> Callable[[F], F]:
     """Compile for exactly this signature, so that no other array kind compiles anew in the middle of a read."""
 
     def decorate(function: F) -> F:
-        kernel: F = numba.njit(signature, nogil=True, boundscheck=False, cache=is_cache_writable())(function)
+        cache = is_cache_writable()
+        kernel: F = _njit(signature, nogil=True, boundscheck=False, no_cfunc_wrapper=True, cache=cache)(function)
         return kernel
 
     return decorate
+
+
+def inner(function: F) -> F:
+    """For kernels alone. To build what Python or C would need to call it takes a fourth of the time to compile."""
+    return _inner(function)
+
+
+def inlined(function: F) -> F:
+    """The same, and put in wherever it is called."""
+    return _inner(function, forceinline=True)
+
+
+def _inner(function: F, **options: bool) -> F:
+    kernel: F = _njit(nogil=True, no_cpython_wrapper=True, no_cfunc_wrapper=True, **options)(function)
+    return kernel
 
 
 def is_cache_writable() -> bool:
@@ -101,7 +119,7 @@ def copy_bytes(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), build
 
 
-@numba.njit(nogil=True)
+@inner
 def read_varint(at: int, end: int) -> tuple[int, int]:
     """A zigzag varint before `end`, and the place after it; place -1 when there is none."""
     result = numba.uint64(0)

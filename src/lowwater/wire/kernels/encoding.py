@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, U8, bit_length, compiled, copy_bytes, put_byte, put_short
+from lowwater.wire.kernels.compiling import I32, I64, U8, bit_length, compiled, copy_bytes, inner, put_byte, put_short
 
 OUTGOING_ROW = np.dtype(
     [
@@ -31,25 +31,25 @@ OUTGOING_ROWS = numba.from_dtype(OUTGOING_ROW)[::1]
 OUTGOING_HEADERS = numba.from_dtype(OUTGOING_HEADER)[::1]
 
 
-@numba.njit(nogil=True)
+@inner
 def zigzag(value: int) -> Any:
     """Small numbers of either sign as small numbers without one."""
     return numba.uint64((value << 1) ^ (value >> 63))
 
 
-@numba.njit(nogil=True)
+@inner
 def varint_size(value: int) -> int:
     """Bytes of a zigzag varint: seven bits in each. 9/64 is a seventh, near enough for 64 bits."""
     return (bit_length(zigzag(value)) * 9 + 64) >> 6
 
 
-@numba.njit(nogil=True)
+@inner
 def field_size(size: int) -> int:
     """Bytes of a field with its length before it."""
     return varint_size(size) + max(size, 0)
 
 
-@numba.njit(nogil=True)
+@inner
 def write_varint(at: int, value: int) -> int:
     """Write a zigzag varint; the place after it. Most have one or two bytes."""
     rest = zigzag(value)
@@ -70,7 +70,7 @@ def write_varint(at: int, value: int) -> int:
     return at + 1
 
 
-@numba.njit(nogil=True)
+@inner
 def write_field(at: int, source: int, size: int) -> int:
     """Write a field with its length before it, -1 for null; the place after it."""
     at = write_varint(at, size)
@@ -80,7 +80,7 @@ def write_field(at: int, source: int, size: int) -> int:
     return at
 
 
-@numba.njit(nogil=True)
+@inner
 def headers_size(headers: Any, first: int, end: int) -> int:
     """Bytes of a record's headers, without their number."""
     size = 0
@@ -89,7 +89,7 @@ def headers_size(headers: Any, first: int, end: int) -> int:
     return size
 
 
-@numba.njit(nogil=True)
+@inner
 def write_headers(at: int, headers: Any, first: int, end: int) -> int:
     """Write a record's headers, their number first; the place after them."""
     at = write_varint(at, end - first)

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, int_at, long_at
+from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, inner, int_at, long_at
 from lowwater.wire.kernels.rows import KEY, OFFSET, ROW_BYTES, ROWS, SIZE, TAG
 
 BY_TIMESTAMP, BY_PARTITION, BY_ARRIVAL = range(3)
@@ -97,7 +97,7 @@ def is_before(one: int, other: int, heads: Any) -> bool:
     return bool(heads[one].offset < heads[other].offset)
 
 
-@numba.njit(nogil=True)
+@inner
 def sink(heap: Any, count: int, place: int, heads: Any) -> None:
     """Put the run at this place of the heap where it belongs, below it."""
     run = heap[place]
@@ -114,7 +114,7 @@ def sink(heap: Any, count: int, place: int, heads: Any) -> None:
     heap[place] = run
 
 
-@numba.njit(nogil=True)
+@inner
 def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any, mark_key: int, mark_rank: int) -> int:
     """A heap of all runs of which something may go; how many they are."""
     count: Any = numba.int64(0)  # not a literal, for which callees would be compiled once more

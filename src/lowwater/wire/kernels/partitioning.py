@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, byte_at, compiled, int_at
+from lowwater.wire.kernels.compiling import I32, I64, byte_at, compiled, inner, int_at
 from lowwater.wire.kernels.encoding import OUTGOING_ROWS
 
 MURMUR2, CRC32 = 0, 1
@@ -31,7 +31,7 @@ def _crc_steps() -> Any:
 _CRC_STEPS = _crc_steps()
 
 
-@numba.njit(nogil=True)
+@inner
 def murmur2(at: int, size: int) -> int:
     """The hash as Java's client has it, without its sign bit."""
     factor, word = numba.uint64(_FACTOR), numba.uint64(_WORD)
@@ -52,7 +52,7 @@ def murmur2(at: int, size: int) -> int:
     return numba.int64(hashed & numba.uint64(0x7FFFFFFF))
 
 
-@numba.njit(nogil=True)
+@inner
 def crc32(at: int, size: int) -> int:
     hashed = numba.uint32(_WORD)
     for place in range(at, at + size):

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, TABLE, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.compiling import I32, I64, TABLE, compiled, copy_bytes, inlined, read_varint
 from lowwater.wire.kernels.rows import ROW_BYTES, ROWS
 
 # Columns of a section, by which `scan` is told where records are.
@@ -43,7 +43,7 @@ def headers_end(at: int, end: int, count: int) -> int:
     return at
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inlined
 def read_field(at: int, end: int) -> tuple[int, int, int]:
     """The length of a field before `end`, -1 for null; where its bytes begin; what is wrong with it."""
     length, at = read_varint(at, end)
@@ -54,7 +54,7 @@ def read_field(at: int, end: int) -> tuple[int, int, int]:
     return length, at, 0
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inlined
 def read_fields(at: int, end: int, found: Any) -> int:
     """Key, value and headers of a record, which fill it up to its end, into a row; what is wrong with them."""
     key_size, key_at, fault = read_field(at, end)
@@ -80,7 +80,7 @@ def read_fields(at: int, end: int, found: Any) -> int:
     return 0 if at == end else BAD_HEADERS
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inlined
 def read_record(
     at: int, end: int, base_offset: int, last_delta: int, base_timestamp: int, found: Any
 ) -> tuple[int, int]:
@@ -107,7 +107,7 @@ def read_record(
     return record_end, read_fields(at, record_end, found)
 
 
-@numba.njit(nogil=True, forceinline=True)
+@inlined
 def scan_section(section: Any, row: int, rows: Any) -> tuple[int, int]:
     """Rows of one section from place `row` on: the place after them, and what is wrong with the section."""
     at, end = section[ADDRESS], section[ADDRESS] + section[SIZE]

@@ -10,7 +10,7 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, compiled, put_byte
+from lowwater.wire.kernels.compiling import I32, compiled, inner, put_byte
 from lowwater.wire.kernels.encoding import (
     OUTGOING_HEADERS,
     OUTGOING_ROWS,
@@ -37,7 +37,7 @@ PLANNED_BATCH = np.dtype(
 PLANNED_BATCHES = numba.from_dtype(PLANNED_BATCH)[::1]
 
 
-@numba.njit(nogil=True)
+@inner
 def record_size(row: Any, headers: Any, timestamp_delta: int, offset_delta: int) -> int:
     """Bytes of a record behind its own length."""
     count = row.end_header - row.first_header

@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, TABLE, byte_at, compiled
+from lowwater.wire.kernels.compiling import I32, I64, TABLE, byte_at, compiled, inner
 
 # Columns of a slice, by which `walk` is told where batches are.
 SLICE_ADDRESS, SLICE_SIZE = range(2)
@@ -41,7 +41,7 @@ FAULTS = {
 }
 
 
-@numba.njit(nogil=True)
+@inner
 def big_endian(address: int, count: int) -> int:
     """A signed number of so many bytes."""
     number = -1 if byte_at(address) >= 128 else 0
