@@ -55,6 +55,7 @@ def failures_exit() -> Iterator[None]:
     from lowwater.client.errors import ClientError
     from lowwater.spark.pipeline.failures import ExitCode
     from lowwater.spark.pipeline.pipeline import StartError
+    from lowwater.spark.session import SparkStartError
 
     try:
         with wrong_file_exits():
@@ -62,6 +63,9 @@ def failures_exit() -> Iterator[None]:
     except StartError as error:
         tell(error)
         sys.exit(error.failure.exit_code)
+    except SparkStartError as error:
+        tell(error)
+        sys.exit(error.exit_code)
     except ClientError as error:
         tell(error)
         sys.exit(ExitCode.UNREACHABLE if error.retriable else ExitCode.FAILED)

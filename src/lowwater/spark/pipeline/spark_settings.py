@@ -39,7 +39,7 @@ def spark_settings(model: Model, machine_cores: int) -> dict[str, str]:
             "spark.driver.bindAddress": "127.0.0.1",
             "spark.python.unix.domain.socket.enabled": "true",
             "spark.sql.shuffle.partitions": str(cores_of(model, machine_cores)),
-            "spark.log.level": "FATAL",  # what ends a query is told by its summary
+            "spark.log.level": "ERROR",
         }
     if model.is_local and "://" not in model.checkpoint:
         settings["spark.sql.streaming.checkpointFileManagerClass"] = QUICK_CHECKPOINTS
