@@ -233,11 +233,13 @@ def test_explain_shows_columns_and_tells_what_spark_refuses_at_its_line(world: W
 
 
 def test_rows_for_a_topic_are_made_of_their_columns(spark: Spark) -> None:
-    rows = spark.session.sql("SELECT 7 AS order_id, 'x' AS name, 'elsewhere' AS topic")
+    rows = spark.session.sql("SELECT 7 AS order_id, 3 AS partition, 'elsewhere' AS topic")
     made = encoded(rows, Sink("out", "rows", "topic", key="order_id", encode="json"))
     assert made.columns == ["topic", "key", "value"]
     [(topic, key, value)] = [tuple(row) for row in made.collect()]
-    assert (topic, key, json.loads(value)) == ("elsewhere", "7", {"order_id": 7, "name": "x", "topic": "elsewhere"})
+    assert (topic, key, json.loads(value)) == ("elsewhere", "7", {"order_id": 7, "partition": 3, "topic": "elsewhere"})
+    fixed = encoded(rows, Sink("out", "rows", "topic", key="order_id", encode="json", topic="here"))
+    assert fixed.columns == ["key", "value"]
 
 
 def test_a_mode_that_a_query_cannot_be_written_in_is_told_at_its_sink(world: World) -> None:

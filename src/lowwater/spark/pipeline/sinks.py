@@ -45,18 +45,21 @@ def writer_of(frame: DataFrame, model: Model, sink: Sink) -> DataStreamWriter:
 
 
 def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
-    """The columns that a topic takes: what the sink's `encode` and `key` make, beside those that are there."""
+    """The columns that a topic takes: those that are there, or what the sink's `encode` and `key` make of them.
+
+    A `partition` that came along from a source is none of the other topic's: with `encode` or `key` it is left out.
+    """
     from pyspark.sql import functions as f
 
-    kept = [name for name in ("headers", "topic", "partition") if name in frame.columns]
-    columns = [f.col(name) for name in kept]
     if sink.encode is None and sink.key is None:
         return frame
-    value = f.col("value") if sink.encode is None else f.to_json(f.struct(*frame.columns))
+    kept = ["headers"] if sink.topic is not None else ["headers", "topic"]
+    columns = [f.col(name) for name in kept if name in frame.columns]
     if sink.key is not None:
         columns.append(f.col(sink.key).cast("string").alias("key"))
     elif "key" in frame.columns:
         columns.append(f.col("key"))
+    value = f.col("value") if sink.encode is None else f.to_json(f.struct(*frame.columns))
     return frame.select(*columns, value.alias("value"))
 
 
