@@ -21,6 +21,7 @@ BATCH_BYTES = 100_000
 SLICE_ROWS = 500_000
 _WEIGHTS = (8, 4, 2, 1)
 _LETTERS = np.frombuffer(b"0123456789abcdef", np.uint8)
+WORDS, WORD_BYTES = 1024, 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +70,15 @@ def _requests(topic: str, layout: Layout, rows: Any, first_ms: int) -> Iterator[
 
 
 def table(records: int, record_bytes: int, timestamps: Any) -> Any:
-    """Keys that count, values that compress to about a half."""
-    letters = np.random.default_rng(records).integers(0, 16, records * (record_bytes - KEY_BYTES), np.uint8)
+    """Keys that count, values of words out of a vocabulary: lz4 makes a half of them, as of much that is sent."""
+    chance, size = np.random.default_rng(records), records * (record_bytes - KEY_BYTES)
+    words = _LETTERS[chance.integers(0, len(_LETTERS), (WORDS, WORD_BYTES), np.uint8)]
+    values = words[chance.integers(0, WORDS, -(-size // WORD_BYTES))].ravel()[:size]
     keys = np.char.mod(f"%0{KEY_BYTES}d", np.arange(records)).astype(f"S{KEY_BYTES}")
     return pa.RecordBatch.from_pydict(
         {
             "key": _binary(keys.view(np.uint8), KEY_BYTES),
-            "value": _binary(_LETTERS[letters], record_bytes - KEY_BYTES),
+            "value": _binary(values, record_bytes - KEY_BYTES),
             "timestamp": pa.array(timestamps, pa.timestamp("ms", "UTC")),
         }
     )
