@@ -16,7 +16,7 @@ from lowwater.errors import LowwaterError
 from lowwater.spark.java import use_java
 from lowwater.spark.launchers import worker_python
 from lowwater.spark.pipeline.failures import ExitCode, failure_of
-from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.model import Model, is_address
 from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ def _started(model: Model) -> SparkSession:
 def log_of(model: Model) -> Path | None:
     """Where everything goes that a Spark on this machine has to say, beside the checkpoints."""
     checkpoint = model.location(model.checkpoint)
-    return Path(checkpoint) / LOG_NAME if model.is_local and "://" not in checkpoint else None
+    return Path(checkpoint) / LOG_NAME if model.is_local and not is_address(checkpoint) else None
 
 
 @contextlib.contextmanager

@@ -11,7 +11,16 @@ from lowwater.spark.decoding.errors import DecodeError
 from lowwater.spark.decoding.spec import DecodeSpec
 from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
-from lowwater.spark.pipeline.model import FILE_FORMATS, RECORD_COLUMNS, Model, PythonStep, Sink, Source, SqlStep
+from lowwater.spark.pipeline.model import (
+    FILE_FORMATS,
+    RECORD_COLUMNS,
+    Model,
+    PythonStep,
+    Sink,
+    Source,
+    SqlStep,
+    is_address,
+)
 from lowwater.spark.pipeline.problems import Report, did_you_mean
 from lowwater.spark.pipeline.source_options import KEY_OF_OPTION, client_settings, reading_options, writing_options
 from lowwater.spark.pipeline.sql_names import SqlError, tables_read
@@ -68,7 +77,7 @@ def _check_top(model: Model, report: Report) -> None:
         report.value(("remote",), "this is not the address of a Spark Connect server", "it begins with sc://")
     if not model.is_local:
         for path, place in _local_paths(model):
-            if "://" not in place and not place.startswith("/"):
+            if not is_address(place) and not place.startswith("/"):
                 hint = "where Spark runs on several machines it has to be a full path, or an address such as s3a://…"
                 report.value(path, f"{place!r} is relative", hint)
 

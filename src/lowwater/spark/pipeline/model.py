@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import PurePosixPath
@@ -15,9 +16,16 @@ RECORD_COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "
 FILE_FORMATS = ("parquet", "orc", "json", "csv")
 FORMATS = (*FILE_FORMATS, "delta", "topic", "console", "noop")
 
+_ADDRESS = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:/")
+
 START_DEFAULT = "stored|earliest"
 MASTER_DEFAULT = "local[*]"
 STOP_WITHIN_DEFAULT_MS = 120_000
+
+
+def is_address(path: str) -> bool:
+    """Whether a path names the file system that it is in: s3a://bucket/x, file:/x."""
+    return _ADDRESS.match(path) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -133,7 +141,7 @@ class Model:
 
     def location(self, path: str) -> str:
         """Relative names begin beside the file, as long as everything runs on this machine; addresses stay."""
-        if "://" in path or path.startswith("/") or not self.is_local:
+        if is_address(path) or path.startswith("/") or not self.is_local:
             return path
         return str(PurePosixPath(self.folder) / path)
 

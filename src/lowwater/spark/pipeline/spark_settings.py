@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.model import Model, is_address
 
 # With a single attempt, the usual of local masters, a worker that dies ends the query.
 LOCAL_ATTEMPTS = 3
@@ -41,6 +41,6 @@ def spark_settings(model: Model, machine_cores: int) -> dict[str, str]:
             "spark.sql.shuffle.partitions": str(cores_of(model, machine_cores)),
             "spark.log.level": "ERROR",
         }
-    if model.is_local and "://" not in model.checkpoint:
+    if model.is_local and not is_address(model.checkpoint):
         settings["spark.sql.streaming.checkpointFileManagerClass"] = QUICK_CHECKPOINTS
     return settings | dict(model.spark)

@@ -95,6 +95,7 @@ def test_relative_names_begin_beside_the_file_and_addresses_stay():
     model = model_of()
     assert model.location("run/out") == "/here/run/out"
     assert model.location("s3a://bucket/out") == "s3a://bucket/out"
+    assert model.location("file:/data/out") == "file:/data/out"
     assert model.location("/data/out") == "/data/out"
 
 
