@@ -1,0 +1,1 @@
+"""Topics in Spark Declarative Pipelines."""
