@@ -277,6 +277,28 @@ def test_large_rows_and_partitions_far_apart_in_time_stay_within_the_bound(
     assert held <= bound + 2 * 1_000_000
 
 
+def test_more_partitions_than_there_is_room_for_a_row_of_each_are_read_in_order_within_the_bound(
+    broker: UnderTest, topic_of: TopicOf
+) -> None:
+    from confluent_kafka import Producer
+
+    partitions, rounds, row = 40, 3, 200_000
+    topic = topic_of(*[[] for _ in range(partitions)])
+    producer = Producer({"bootstrap.servers": broker.bootstrap, "linger.ms": 0})
+    for number in range(partitions * rounds):
+        producer.produce(topic, b"x" * row, partition=7 * number % partitions, timestamp=number + 1)
+        producer.flush(PATIENCE_S)
+    bound = 3_000_000
+    with lowwater.read(topic, bootstrap=broker.bootstrap, held_bytes_max=bound, stop="latest") as reader:
+        held, found = 0, []
+        for batch in reader:
+            found += times(batch)
+            held = max(held, reader.stats.held_bytes)
+        assert reader.stats.late_rows == 0
+    assert found == [*range(1, partitions * rounds + 1)]
+    assert held <= 1.5 * bound < partitions * row
+
+
 # -- the end
 
 

@@ -35,12 +35,15 @@ class Chunk:
         memory: list[Any],
         charged: dict[int, int],
         let_go: Callable[[], None] | None,
+        behind: dict[int, int],
     ) -> None:
         self._rows = rows
         self._order = order
         self._memory = memory
         self.charged = charged
         """By tag, the bytes held for it here."""
+        self.behind = behind
+        """By tag, the offset behind the last of its rows that came with this."""
         self._let_go = let_go
         self.memory_bytes = sum(map(len, memory))
         self.run = np.empty(ordering.RUN_COLUMNS, np.int64)
@@ -56,13 +59,41 @@ class Chunk:
         needed = share * int(self.run[ordering.LEFT_BYTES])
         return self.memory_bytes > REPACK_BYTES_MIN and needed < self.memory_bytes
 
+    @property
+    def left(self) -> Any:
+        """The rows that did not go yet, in order."""
+        return self._rows[self._order[int(self.run[ordering.HEAD]) :]]
+
+    def gone_behind(self) -> dict[int, int]:
+        """By tag, the offset behind the highest of its rows that went."""
+        gone = self._rows[self._order[: int(self.run[ordering.HEAD])]]
+        return {tag: int(gone["offset"][gone["tag"] == tag].max()) + 1 for tag in np.unique(gone["tag"]).tolist()}
+
     def without(self, tag: int) -> Chunk:
         """The same without the rows of a partition."""
         rest = self._order[int(self.run[ordering.HEAD]) :]
-        rest = np.ascontiguousarray(rest[self._rows["tag"][rest] != tag])
         charged = {one: size for one, size in self.charged.items() if one != tag}
-        kept = Chunk(self._rows, rest, int(self._rows["size"][rest].sum()), self._memory, charged, self._let_go)
+        return self._with(rest[self._rows["tag"][rest] != tag], charged, self.behind)
+
+    def _with(self, order: Any, charged: dict[int, int], behind: dict[int, int]) -> Chunk:
+        order = np.ascontiguousarray(order)
+        size = int(self._rows["size"][order].sum())
+        kept = Chunk(self._rows, order, size, self._memory, charged, self._let_go, behind)
         self._let_go = None
+        return kept
+
+    def cut(self, offsets: Any, tag_count: int) -> Chunk:
+        """Without the rows from these offsets on, by tag; in memory of its own, if there are any."""
+        rest = self._order[int(self.run[ordering.HEAD]) :]
+        rows = self._rows[rest]
+        stays = rows["offset"] < offsets[rows["tag"]]
+        if stays.all():
+            return self
+        behind = {tag: min(offset, int(offsets[tag])) for tag, offset in self.behind.items()}
+        kept = self._with(rest[stays], {}, behind)
+        if kept.rows:
+            return kept.repacked(tag_count)
+        kept.free()
         return kept
 
     def repacked(self, tag_count: int) -> Chunk:
@@ -74,7 +105,7 @@ class Chunk:
         data = np.empty(max(size, 1), np.uint8)
         ordering.repack(rows, data)
         self.free()
-        return Chunk(rows, np.arange(len(rows)), size, [data], charges(rows, tag_count), None)
+        return Chunk(rows, np.arange(len(rows)), size, [data], charges(rows, tag_count), None, self.behind)
 
     def free(self) -> None:
         """Nothing of it is read any more."""

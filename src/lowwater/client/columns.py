@@ -6,7 +6,7 @@ answer becomes one chunk, which is sorted once; a release merges the heads of th
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -14,6 +14,7 @@ import numpy as np
 from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch, schema_of
 from lowwater.client.batches import Answer
 from lowwater.client.chunks import HELD_ROW_BYTES, Chunk, room_for
+from lowwater.client.dropping import Dropped, due_last, first_offsets
 from lowwater.client.slabs import Slabs
 from lowwater.client.slices import Arrival, FetchedSlice, Left
 from lowwater.client.tags import Tags
@@ -70,6 +71,7 @@ class Held:
         self._tags = Tags()
         self._positions: dict[TopicPartition, int] = {}
         self._chunks: list[Chunk] = []
+        self._gone_behind: dict[int, int] = {}  # by tag, of chunks that are not there any more
         self._scratch = room_for(0)
         self._slabs = Slabs(kept_bytes_max=max(slack_bytes, _KEPT_BYTES_MIN))
         self._answers = 0
@@ -88,6 +90,7 @@ class Held:
         self._tags.add(one, end, stop, stop_ms)
         self._has_stops = self._has_stops or stop != END_MS or stop_ms != END_MS
         self._positions[one] = start
+        self._gone_behind.pop(self._tags[one], None)
 
     def stop_at(self, one: TopicPartition, stop: int) -> None:
         """From now on it is read up to this offset."""
@@ -101,14 +104,61 @@ class Held:
     def remove(self, one: TopicPartition) -> list[Left]:
         """Its rows are dropped. What others are rid of by that is returned."""
         del self._positions[one]
+        for chunk in self._chunks:
+            self._went(chunk.gone_behind())
         self._chunks = [chunk.without(self._tags[one]) for chunk in self._chunks]
         return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up(_HALF))
+
+    def _went(self, behind: dict[int, int]) -> None:
+        for tag, offset in behind.items():
+            self._gone_behind[tag] = max(self._gone_behind.get(tag, 0), offset)
 
     def committable(self) -> dict[TopicPartition, int]:
         """By partition, the offset up to which all rows were released: the first that is not, or else the position."""
         lowest = self._tags.left_out[: len(self._tags)].copy()
         ordering.lowest_offsets(self._runs(), lowest)
         return {one: min(at, int(lowest[self._tags[one]])) for one, at in self._positions.items()}
+
+    # -- putting back
+
+    def put_back(
+        self, partitions: Iterable[TopicPartition], keep_bytes: int
+    ) -> tuple[list[tuple[TopicPartition, Dropped]], list[Left]]:
+        """Drop rows of these that are due last, as if they had not come, until about so many bytes are left.
+
+        Returns what was dropped, and who is rid of what.
+        """
+        for chunk in self._chunks:
+            self._went(chunk.gone_behind())
+        dropped = due_last(
+            self._chunks,
+            [self._tags[one] for one in partitions],
+            self._gone_behind,
+            keep_bytes=keep_bytes,
+            ranks=self._tags.ranks,
+            created_ms=self._created_ms,
+            ends=self._tags.ends,
+        )
+        found = [(self._tags.partition(each.tag), each) for each in dropped]
+        left_rows = np.zeros(len(self._tags), np.int64)
+        for one, each in found:
+            left_rows[each.tag] = each.rows
+            self._positions[one] = each.offset
+            self._tags.clocks[each.tag] = min(self._tags.clocks[each.tag], each.key_ms)
+        return found, self._leave(left_rows, self._cut(first_offsets(dropped, len(self._tags))))
+
+    def _cut(self, offsets: Any) -> dict[int, int]:
+        """Rows from these offsets on, by tag, go; by tag, how many bytes that was."""
+        freed: dict[int, int] = {}
+        chunks = []
+        for chunk in self._chunks:
+            cut = chunk.cut(offsets, len(self._tags))
+            if cut.rows:
+                chunks.append(cut)
+            for tag, size in chunk.charged.items():
+                freed[tag] = freed.get(tag, 0) + size - cut.charged.get(tag, 0)
+        self._chunks = chunks
+        return {tag: size for tag, size in freed.items() if size}
 
     # -- arriving
 
@@ -130,9 +180,11 @@ class Held:
         size, falls = self._stamp(rows, rows_of, future_of, keys)
         # Stable: rows of the same key stay as they are, which is by topic, partition and offset.
         order = np.argsort(keys, kind="stable") if falls else np.arange(len(rows))
-        charged = self._hold(answer, rows, order, size, section_batches, rows_of, let_go)
+        positions = answer.positions()
+        behind = dict(zip(tags, positions, strict=True))
+        charged = self._hold(answer, rows, order, size, section_batches, rows_of, let_go, behind)
         arrivals = []
-        for place, (one, tag, reached) in enumerate(zip(known, tags, answer.positions(), strict=True)):
+        for place, (one, tag, reached) in enumerate(zip(known, tags, positions, strict=True)):
             position = self._positions[one.partition] = min(reached, int(self._tags.stops[tag]))
             newest_ms = self._tags.clock_ms(tag)
             count, future_rows = int(rows_of[tag]), int(future_of[tag])
@@ -179,6 +231,7 @@ class Held:
         section_batches: Any,
         rows_of: Any,
         let_go: Callable[[], None] | None,
+        behind: dict[int, int],
     ) -> dict[int, int]:
         """Keep the rows; by tag, the bytes that are held now."""
         if not len(rows):
@@ -191,7 +244,7 @@ class Held:
             let_go = None
         for tag in np.flatnonzero(rows_of).tolist():
             charged[tag] = charged.get(tag, 0) + HELD_ROW_BYTES * int(rows_of[tag])
-        self._chunks.append(Chunk(rows, order, size, memory, charged, let_go))
+        self._chunks.append(Chunk(rows, order, size, memory, charged, let_go, behind))
         return charged
 
     # -- leaving
@@ -240,9 +293,11 @@ class Held:
         for chunk in self._chunks:
             before = chunk.charged
             if not chunk.rows:
+                self._went(chunk.behind)
                 chunk.free()
                 after: dict[int, int] = {}
             elif is_tight and chunk.is_worth_a_copy(share):
+                self._went(chunk.gone_behind())
                 chunk = chunk.repacked(len(self._tags))
                 after = chunk.charged
             else:

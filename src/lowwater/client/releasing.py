@@ -55,6 +55,7 @@ class Releasing:
         self._fetcher = fetcher
         self._order = order
         self._batch_size = batch_size
+        self._held_bytes_max = held_bytes_max
         # A batch is a copy: with large rows it must not be as large as all that is held.
         self._batch_bytes_max = max(held_bytes_max // _AN_EIGHTH, 1)
         # Half is for those who are ahead; the other half lets those who are behind come on.
@@ -134,6 +135,8 @@ class Releasing:
             self._take(answer)
         self._raise_failures(with_rows=False)
         batch = self._release()
+        if batch is None and self._merging.held_bytes > self._held_bytes_max:
+            self._put_back()
         self._balance()
         if batch is None:
             self._raise_failures(with_rows=True)
@@ -264,6 +267,25 @@ class Releasing:
         self._fetcher.pause(one for one in paused if one in self._fetcher)
         if resumed:
             self._fetcher.resume(one for one in resumed if one in self._fetcher and one not in self._failures)
+
+    def _put_back(self) -> None:
+        """More is held than is allowed, and nothing of it may go before others came: what is due last is dropped, until
+        there is some room, and fetched again when it is due. What is due first stays."""
+        ahead = [one for one in self._merging.can_be_put_back() if one not in self._failures]
+        keep_bytes = self._held_bytes_max * (_AN_EIGHTH - 1) // _AN_EIGHTH
+        dropped, left = self._held.put_back(ahead, keep_bytes)
+        self._leave(left)
+        for one, each in dropped:
+            self._merging.put_back(one, each.offset, each.key_ms, size=each.size, future_rows=each.future_rows)
+            self._fetch_later(one, each.offset)
+
+    def _fetch_later(self, one: TopicPartition, offset: int) -> None:
+        self._open.add(one)
+        if one in self._fetcher:
+            self._fetcher.pause([one])
+            self._fetcher.seek(one, offset)
+        else:
+            self._fetcher.add({one: offset}, is_paused=True)
 
     def _look_whether_live(self) -> None:
         """Live to the caller: everything that was there when the last partition became live is released as well."""

@@ -15,6 +15,7 @@ from lowwater.types import TopicPartition
 
 ROWS_HELD_PER_BATCH = 5
 """Times the batch size: with more rows than that held, partitions that are ahead pause."""
+_HALVES = 2  # those who are ahead have half of the memory
 
 
 class Progress:
@@ -59,6 +60,7 @@ class Merging:
         self._silent: set[TopicPartition] = set()  # those of them of which nothing came yet
         self._clocks: list[Mark] = []  # a heap; of each of the others its clock, and perhaps older ones
         self._paused: dict[TopicPartition, None] = {}  # in the order in which they were paused
+        self._put_back: dict[TopicPartition, int] = {}  # by partition, how many bytes come when it is read again
         self._is_live = False
         self.held_rows = 0
         self.held_bytes = 0
@@ -86,6 +88,7 @@ class Merging:
         self._priming.discard(one)
         self._silent.discard(one)
         self._paused.pop(one, None)
+        self._put_back.pop(one, None)
         if self._partitions:
             self._look_whether_live()
 
@@ -127,6 +130,7 @@ class Merging:
         until the partition is live, without moving its clock.
         """
         progress = self._partitions[one]
+        self._put_back.pop(one, None)
         progress.position = position
         progress.held_rows += rows
         progress.held_bytes += size
@@ -136,9 +140,9 @@ class Merging:
         if newest_ms is not None and newest_ms > progress.clock_ms:
             progress.clock_ms = newest_ms
             self._silent.discard(one)
-            if not progress.is_live:
+            if one in self._priming:
                 heapq.heappush(self._clocks, Mark(newest_ms, *one))
-        if not progress.is_live and self._has_caught_up(progress):
+        if one in self._priming and self._has_caught_up(progress):
             self._go_live(one)
 
     def ended(self, one: TopicPartition) -> None:
@@ -165,6 +169,29 @@ class Merging:
         self.held_bytes -= size
         assert progress.held_rows >= 0, "more was released than arrived"
         assert progress.held_bytes >= 0, "more was let go than was held"
+
+    def put_back(self, one: TopicPartition, position: int, key_ms: int, *, size: int, future_rows: int) -> None:
+        """What was held of it was dropped, from `position` on; the first of these rows is ordered by `key_ms`.
+
+        It waits until they are due, and is read again then. Until it has come so far again it holds the mark.
+        """
+        progress = self._partitions[one]
+        self._put_back[one] = size
+        progress.position = position
+        progress.future_rows -= future_rows
+        progress.clock_ms = min(progress.clock_ms, key_ms)
+        heapq.heappush(self._clocks, Mark(progress.clock_ms, *one))
+        self._priming.add(one)
+        self._pause([one])
+
+    def can_be_put_back(self) -> list[TopicPartition]:
+        """Those of which rows are held, and who are not waited for."""
+        mark = self.mark
+        return [
+            one
+            for one, progress in self._partitions.items()
+            if progress.held_rows and progress.clock_ms != BEGINNING_MS and not mark.covers(progress.clock_ms, *one)
+        ]
 
     # -- decisions
 
@@ -197,12 +224,28 @@ class Merging:
     def balance(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Whom to pause and whom to resume. The one that holds the mark never pauses, so there is always progress."""
         if not self.is_full and self._has_room:
-            return [], self._resume(self._paused)
+            return [], self._resume([one for one in self._paused if one not in self._put_back] + self._due_first())
         mark = self.mark
-        resumed = self._resume(one for one in self._paused if not self._can_wait(one, mark))
+        due = [one for one in self._paused if not self._can_wait(one, mark)]
+        if not self._put_back.keys().isdisjoint(due):
+            due = list(dict.fromkeys(due + self._due_first()))  # the next ones come with it
+        resumed = self._resume(due)
         if not self.is_full:
             return [], resumed
         return self._pause(one for one in self._partitions if self._can_wait(one, mark)), resumed
+
+    def _due_first(self) -> list[TopicPartition]:
+        """Of those that were put back and pause, the one that is due first, and the next ones as far as there is room.
+        Others would have to go again."""
+        first = []
+        coming_bytes = self.held_bytes
+        for one in sorted(self._put_back, key=lambda one: (self._partitions[one].clock_ms, one)):
+            coming_bytes += self._put_back[one]
+            if one in self._paused:
+                first.append(one)
+            if coming_bytes >= _HALVES * self._held_bytes_max:
+                break
+        return first
 
     def _can_wait(self, one: TopicPartition, mark: Mark) -> bool:
         """Whether it is ahead, and has enough to be so for a while.
@@ -213,6 +256,8 @@ class Merging:
         progress = self._partitions[one]
         if progress.clock_ms == BEGINNING_MS or mark.covers(progress.clock_ms, *one):
             return False
+        if one in self._put_back:
+            return True
         share = len(self._partitions)
         has_little = (
             progress.held_rows * share < self._batch_size and progress.held_bytes * share < self._held_bytes_max

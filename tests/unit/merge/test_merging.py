@@ -253,3 +253,52 @@ def test_who_polls_before_fetching_more_holds_no_more_than_the_bound_and_one_fet
 def _sorted_where_there_are_rows(log: list[int | None]) -> list[int | None]:
     stamps = iter(sorted(ts for ts in log if ts is not None))
     return [None if ts is None else next(stamps) for ts in log]
+
+
+def put_back_three() -> Merging:
+    """Three that have read everything, while P0 and P1 are put back and P2 has one row, stamped 50."""
+    merging = Merging(batch_size=10, held_bytes_max=100)
+    for one in (P0, P1, P2):
+        merging.add(one, 0, 10)
+    merging.begin()
+    for one, newest_ms in ((P0, 300), (P1, 200), (P2, 50)):
+        merging.arrived(one, 9, newest_ms=newest_ms, rows=1, size=60)
+    for one, key_ms in ((P0, 300), (P1, 200)):
+        merging.left(one, 1, 60)
+        merging.put_back(one, 4, key_ms, size=60, future_rows=0)
+    return merging
+
+
+def test_a_partition_that_was_put_back_waits_and_holds_the_mark_where_its_next_row_is() -> None:
+    merging = put_back_three()
+    assert (merging.held_rows, merging.held_bytes, merging[P0].position) == (1, 60, 4)
+    assert (merging[P0].is_paused, merging[P1].is_paused) == (True, True)
+    assert merging.mark == Mark(50, *P2)
+    merging.arrived(P2, 10)
+    assert merging.mark == Mark(200, *P1), "also when it had come to its end before"
+    assert not merging.is_live
+
+
+def test_what_was_put_back_comes_again_when_it_is_due_as_far_as_there_is_room() -> None:
+    merging = put_back_three()
+    merging.arrived(P2, 10, newest_ms=400, rows=2, size=100)
+    assert merging.balance() == ([P2], [P1]), "it is waited for"
+    merging.arrived(P1, 10, newest_ms=200, rows=1, size=60)
+    assert merging.mark == Mark(300, *P0)
+    for one, rows, size in ((P1, 1, 60), (P2, 3, 160)):
+        merging.left(one, rows, size)
+    assert merging.balance() == ([], [P2, P0])
+    merging.arrived(P0, 10, newest_ms=300, rows=1, size=60)
+    assert merging.mark == EVERYTHING
+
+
+def test_those_who_are_waited_for_are_not_put_back() -> None:
+    merging = Merging(batch_size=10, held_bytes_max=100)
+    for one in (P0, P1, P2):
+        merging.add(one, 0, 10)
+    merging.arrived(P0, 1, newest_ms=100, rows=1, size=200)
+    assert merging.can_be_put_back() == [P0], "the others are waited for, and have nothing"
+    merging.arrived(P1, 1, newest_ms=50, rows=1, size=200)
+    merging.arrived(P2, 1, newest_ms=70, rows=1, size=200)
+    assert merging.can_be_put_back() == [P0, P2]
+    assert put_back_three().can_be_put_back() == []

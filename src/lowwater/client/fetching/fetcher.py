@@ -93,13 +93,15 @@ class Fetcher:
 
     # ---- which partitions, and from where
 
-    def add(self, partitions: Mapping[TopicPartition, int]) -> None:
-        """Read these from these offsets."""
+    def add(self, partitions: Mapping[TopicPartition, int], *, is_paused: bool = False) -> None:
+        """Read these from these offsets; paused ones, when they are resumed."""
         for one, offset in partitions.items():
             assert one not in self._partitions, f"{one} is there already"
             self._partitions[one] = partition = PartitionFetch(one, offset)
             partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID)
-            self._homes.find(partition)
+            partition.is_paused = is_paused
+            if not is_paused:
+                self._homes.find(partition)
         self._pursue()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
