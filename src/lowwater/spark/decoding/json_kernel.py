@@ -46,14 +46,16 @@ from lowwater.spark.decoding.kernels import (
     set_last,
     settle,
 )
-from lowwater.wire.kernels.compiling import byte_at, compiled, copy_bytes
+from lowwater.wire.kernels.compiling import byte_at, compiled, copy_bytes, long_at
 
 # Fields of a node. Opens are the columns below a struct that get a null when it begins; a list's item, a map's key and
 # value are columns; A and B are a whole number's bits, or a decimal's scale and where its limit stands.
 KIND, FIRST_OPEN, OPEN_COUNT, FIRST_FIELD, FIELD_COUNT, ITEM, A, B = range(8)
 NODE_FIELDS = 8
-NAME_AT, NAME_SIZE, FIELD_COLUMN = range(3)
-FIELD_FIELDS = 3
+# A name that stands in JSON as it is has its size as plain size, others -1.
+NAME_AT, NAME_SIZE, FIELD_COLUMN, PLAIN_SIZE = range(4)
+FIELD_FIELDS = 4
+NO_FIELD = -1
 
 # Kinds of columns; from TEXT on they take any value, as it is written or not at all.
 BOOL, WHOLE, FLOAT, DECIMAL, OCTETS, DATE, TIME, LOCAL_TIME, STRUCT, MAP, LIST, TEXT, OVER = range(13)
@@ -84,6 +86,8 @@ def word_end(at: int, end: int) -> int:
 @numba.njit(nogil=True)
 def same_bytes(at: int, other: int, size: int) -> bool:
     place = 0
+    while size - place >= 8 and long_at(at + place) == long_at(other + place):
+        place += 8
     while place < size and byte_at(at + place) == byte_at(other + place):
         place += 1
     return place == size
@@ -207,20 +211,23 @@ def read_word(nodes: Any, column: int, at: int, end: int) -> tuple[int, int, int
 @numba.njit(nogil=True, forceinline=True)
 def find_name(fields: Any, first: int, count: int, guess: int, at: int, size: int) -> int:
     """The field of this name, -1 when there is none; names mostly come in the order of the columns."""
-    for place in range(count):
-        field = first + (guess - first + place) % count
+    field = guess
+    for _ in range(count):
         if fields[field, NAME_SIZE] == size and same_bytes(fields[field, NAME_AT], at, size):
             return field
+        field = field + 1 if field + 1 < first + count else first
     return -1
 
 
 @numba.njit(nogil=True)
-def read_name(scratch: int, at: int, end: int) -> tuple[int, int, int, int]:
+def read_name(scratch: int, at: int, end: int, likely: int, likely_size: int) -> tuple[int, int, int, int]:
     """A field's name without escapes, at the quote: its place, its size, the place of its value, what is wrong."""
     if at >= end or byte_at(at) != QUOTE:
         return 0, 0, at, CUT if at >= end else BAD_SYNTAX
     name = at + 1
-    last, has_escape, fault = scan_text(name, end)
+    last, has_escape, fault = name + likely_size, False, GOOD
+    if not (0 <= likely_size < end - name and byte_at(last) == QUOTE and same_bytes(likely, name, likely_size)):
+        last, has_escape, fault = scan_text(name, end)
     size = last - name
     if not fault and has_escape:
         size = unescape(name, last, scratch, True)
@@ -266,7 +273,7 @@ def field_column(nodes: Any, fields: Any, seen: Any, stack: Any, depth: int, nam
     field = find_name(fields, first, count, stack[depth, GUESS], name, size) if count else -1
     if field < 0:
         return NO_COLUMN, GOOD
-    stack[depth, GUESS] = first + (field + 1 - first) % count
+    stack[depth, GUESS] = field + 1 if field + 1 < first + count else first
     target = fields[field, FIELD_COLUMN]
     fault = TWICE if seen[target] == stack[depth, SERIAL] else GOOD
     seen[target] = stack[depth, SERIAL]
@@ -362,7 +369,9 @@ def walk(
         outer = stack[depth, COLUMN]
         column = nodes[outer, ITEM] if outer >= 0 else NO_COLUMN
         if not is_item:
-            name, size, at, fault = read_name(scratch, at, end)
+            field = stack[depth, GUESS] if outer >= 0 and nodes[outer, FIELD_COUNT] else NO_FIELD
+            likely, likely_size = (fields[field, NAME_AT], fields[field, PLAIN_SIZE]) if field >= 0 else (0, -1)
+            name, size, at, fault = read_name(scratch, at, end, likely, likely_size)
             if fault:
                 return fault, NO_COLUMN, at
             if outer >= 0 and nodes[outer, KIND] == MAP:

@@ -10,7 +10,7 @@ import numba
 
 from lowwater.spark.decoding import kernels
 from lowwater.spark.decoding.kernels import BAD_TEXT, CUT, GOOD, TOO_BIG, is_utf8
-from lowwater.wire.kernels.compiling import byte_at, put_byte
+from lowwater.wire.kernels.compiling import byte_at, long_at, put_byte
 
 BAD_SYNTAX, NOT_AN_OBJECT, WRONG_KIND, TWICE, TOO_DEEP, BAD_ESCAPE, NOT_WHOLE, TOO_FINE, BAD_TIME, BAD_BASE64 = range(
     20, 30
@@ -46,10 +46,23 @@ def is_digit(at: int, end: int) -> bool:
     return at < end and ZERO <= byte_at(at) <= NINE
 
 
+@numba.njit(nogil=True, forceinline=True)
+def is_plain(eight: int) -> bool:
+    """Whether none of eight bytes is a quote, a backslash, a control character or beyond ASCII."""
+    word, ones = numba.uint64(eight), numba.uint64(0x0101010101010101)
+    quotes = word ^ numba.uint64(0x2222222222222222)
+    slashes = word ^ numba.uint64(0x5C5C5C5C5C5C5C5C)
+    found = word | ((quotes - ones) & ~quotes) | ((slashes - ones) & ~slashes)
+    found |= (word - numba.uint64(0x2020202020202020)) & ~word
+    return found & numba.uint64(0x8080808080808080) == 0
+
+
 @numba.njit(nogil=True)
 def scan_text(at: int, end: int) -> tuple[int, bool, int]:
     """Behind an opening quote: where the text ends, whether it has escapes, and what is wrong."""
     start, has_escape, is_ascii = at, False, True
+    while end - at >= 8 and is_plain(long_at(at)):
+        at += 8
     while at < end:
         byte = byte_at(at)
         if byte == QUOTE:

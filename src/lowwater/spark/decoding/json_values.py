@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -113,7 +115,8 @@ class _Tables:
         for name, child in zip(names, column.children, strict=True):
             text = np.frombuffer(name.encode() + b"\0", np.uint8)
             self._texts.append(text)
-            self._fields.append([text.ctypes.data, len(text) - 1, child.index])
+            plain_size = len(text) - 1 if json.dumps(name, ensure_ascii=False) == f'"{name}"' else -1
+            self._fields.append([text.ctypes.data, len(text) - 1, child.index, plain_size])
         for name, child in zip(names, column.children, strict=True):
             self._add(child, f"{path}.{name}" if path else name)
 
