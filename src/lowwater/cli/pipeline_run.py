@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
 import sys
 import threading
@@ -11,6 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from lowwater.cli.pipeline_file import failures_exit, load_pipeline, pipeline_argument
+from lowwater.cli.printing import tell
 
 if TYPE_CHECKING:
     from lowwater.spark.course import Course
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 @click.command("run")
 @pipeline_argument
 @click.option("-q", "--quiet", is_flag=True, help="No progress; only what happened, at the end.")
-@click.option("-v", "--verbose", is_flag=True, help="Print all that Spark says, also when it fails.")
+@click.option("-v", "--verbose", is_flag=True, help="When it fails, print all that Spark said about it.")
 @click.option("--json", "as_json", is_flag=True, help="At the end, print what happened as JSON.")
 @click.option(
     "--metrics", type=click.Path(dir_okay=False), metavar="PATH", help="Keep figures for Prometheus in this file."
@@ -41,11 +41,10 @@ def command(file: str, quiet: bool, verbose: bool, as_json: bool, metrics: str |
 
 def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metrics: str | None) -> int:
     from lowwater.cli.pipeline_progress import MetricsFile, screen_or_lines, tell_summary
-    from lowwater.cli.spark_noise import sifted_children
     from lowwater.spark.pipeline.preflight import reach_brokers
     from lowwater.spark.pipeline.reporting import Reporting, looks_of, report
     from lowwater.spark.pipeline.running import stopping_on_signals
-    from lowwater.spark.session import session_for
+    from lowwater.spark.session import log_of, session_for
 
     def changed(course: Course) -> None:
         if not quiet:
@@ -59,10 +58,7 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
     stop = threading.Event()
     pipeline.check()
     reach_brokers(pipeline.model)
-    with contextlib.ExitStack() as stack:
-        with contextlib.nullcontext() if verbose else sifted_children():
-            session = stack.enter_context(session_for(pipeline.model))
-        stack.enter_context(stopping_on_signals(stop))
+    with session_for(pipeline.model) as session, stopping_on_signals(stop):
         try:
             summary = pipeline.run_in(session, observer=reporting, stop=stop)
         finally:
@@ -74,4 +70,6 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
         click.echo(json.dumps(report(pipeline.model, summary, reporting.courses), indent=2))
     else:
         tell_summary(pipeline.model, summary, reporting.courses, verbose=verbose)
+    if summary.failure is not None and (log := log_of(pipeline.model)) is not None and log.exists():
+        tell(f"what Spark wrote is in {log}")
     return int(summary.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import sys
 from pathlib import Path
 
@@ -21,7 +20,6 @@ def command(file: str, fixtures: str | None) -> None:
     TESTS is a TOML file, by default the one beside FILE that ends in .test.toml. Each [[case]] has rows that are given
     to sources and rows that are expected of steps. No topic is read, nothing is written. Exit code 4 when rows differ.
     """
-    from lowwater.cli.spark_noise import sifted_children
     from lowwater.spark.pipeline.failures import ExitCode
     from lowwater.spark.pipeline.fixtures import load_fixtures
     from lowwater.spark.pipeline.testing import run_fixtures
@@ -31,9 +29,7 @@ def command(file: str, fixtures: str | None) -> None:
     with failures_exit():
         tests = load_fixtures(fixtures or str(Path(file).with_suffix(".test.toml")), pipeline.model)
         pipeline.check()
-        with contextlib.ExitStack() as stack:
-            with sifted_children():
-                session = stack.enter_context(session_for(pipeline.model))
+        with session_for(pipeline.model) as session:
             report = run_fixtures(session, pipeline.model, tests)
     for difference in report.differences:
         click.echo(printable_lines(str(difference)))
