@@ -32,8 +32,8 @@ class Lines:
         if course.last is None:
             click.echo(f"{printable(course.query)}: started", err=True)
             return
-        facts = zip(TITLES[1:], cells(course)[1:], strict=True)
-        told = ", ".join(f"{cell} {title}" if title in _AFTER else f"{title} {cell}" for title, cell in facts)
+        facts = [(title, cell) for title, cell in zip(TITLES, cells(course), strict=True) if cell != UNKNOWN]
+        told = ", ".join(f"{cell} {title}" if title in _AFTER else f"{title} {cell}" for title, cell in facts[1:])
         click.echo(f"{printable(course.query)}: batch {course.last.batch_id}: {told}", err=True)
 
     def close(self) -> None:
@@ -88,7 +88,7 @@ def cells(course: Course) -> tuple[str, ...]:
         UNKNOWN if course.rows_s is None else number(round(course.rows_s)),
         moment(course.event_time_max_ms),
         behind(course),
-        UNKNOWN if course.time_left_s is None else duration(math.ceil(course.time_left_s) * 1000),
+        duration(math.ceil(course.time_left_s) * 1000) if course.time_left_s else UNKNOWN,
     )
 
 

@@ -39,7 +39,7 @@ def test_what_is_not_known_is_a_dash():
 
 
 def test_a_query_that_has_read_everything_has_no_age():
-    assert cells(course(latest=50_000))[4:] == ("0 records", "0 ms")
+    assert cells(course(latest=50_000))[4:] == ("0 records", "–")
 
 
 def test_without_a_terminal_every_micro_batch_is_a_line_on_stderr(capsys):
@@ -52,6 +52,13 @@ def test_without_a_terminal_every_micro_batch_is_a_line_on_stderr(capsys):
         "out: started\n"
         "out: batch 0: 50,000 rows, 5,000 rows/s, event time 2026-03-02 20:13, 150,000 records behind, 30 s left\n"
     )
+
+
+def test_a_line_has_nothing_that_is_not_known(capsys):
+    made = Course("dead-letters/orders")
+    made.add(Progress("", 3, 0, 8, 0, 1000, ()))
+    Lines().changed(made)
+    assert capsys.readouterr().err == "dead-letters/orders: batch 3: 8 rows, 8 rows/s\n"
 
 
 def test_the_summary_says_what_was_done_and_where_it_lies(capsys):
