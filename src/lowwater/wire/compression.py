@@ -25,6 +25,7 @@ LEVELS = {GZIP: range(10), LZ4: range(1, 18), ZSTD: range(1, 23)}
 
 _GZIP_WINDOW = 31  # zlib's way to say: with gzip's header and trailer
 _OUTPUT_GUESS_MIN = 64 * 1024
+_PIECE_MIN, _PIECE_RATIO = 1024 * 1024, 8
 _XERIAL_MAGIC = b"\x82SNAPPY\x00"
 _XERIAL_HEADER = _XERIAL_MAGIC + struct.pack(">ii", 1, 1)
 _XERIAL_BLOCK = 32 * 1024
@@ -80,19 +81,22 @@ def _gzip(data: Buffer, level: int | None) -> bytes:
 
 
 def _gunzip(data: Buffer, limit: int) -> Buffer:
-    """One or several gzip members, streamed."""
+    """One or several gzip members, streamed: in pieces, so that what is too large never is there twice."""
     output = bytearray()
     rest: Buffer = data
     while len(rest):
         stream = zlib.decompressobj(_GZIP_WINDOW)
-        try:
-            output += stream.decompress(rest, limit - len(output) + 1)
-        except zlib.error as error:
-            raise CompressionError(f"gzip: {error}") from error
-        if len(output) > limit:
-            raise _too_large("gzip", limit)
-        if not stream.eof:
-            raise CompressionError("gzip: the stream ends early")
+        while not stream.eof:
+            before, room = len(output), limit - len(output) + 1
+            try:
+                output += stream.decompress(rest, min(room, max(_PIECE_MIN, _PIECE_RATIO * len(rest))))
+            except zlib.error as error:
+                raise CompressionError(f"gzip: {error}") from error
+            if len(output) > limit:
+                raise _too_large("gzip", limit)
+            rest = stream.unconsumed_tail
+            if not rest and not stream.eof and len(output) == before:
+                raise CompressionError("gzip: the stream ends early")
         rest = stream.unused_data
     return output
 
