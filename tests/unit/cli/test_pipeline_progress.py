@@ -2,6 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
+import pty
+import subprocess
+import sys
+
 from lowwater.cli.pipeline_progress import Lines, MetricsFile, cells, tell_summary
 from lowwater.spark.course import Course
 from lowwater.spark.pipeline.pipeline import Pipeline
@@ -82,3 +88,31 @@ def test_the_file_for_prometheus_is_whole_and_not_written_too_often(tmp_path):
     file.write()
     assert (tmp_path / "metrics.prom").read_text() == "two"
     assert [path.name for path in tmp_path.iterdir()] == ["metrics.prom"]
+
+
+DRAW = """
+from lowwater.cli.pipeline_progress import screen_or_lines
+from lowwater.spark.course import Course
+from lowwater.spark.progress import Progress
+screen = screen_or_lines()
+course = Course("out")
+screen.changed(course)
+course.add(Progress("", 0, 0, 12345, 0, 1000, ()))
+screen.changed(course)
+screen.close()
+"""
+
+
+def test_in_a_terminal_a_table_is_drawn_anew():
+    ours, theirs = pty.openpty()
+    with open(ours, "rb", buffering=0) as terminal:
+        child = subprocess.Popen([sys.executable, "-c", DRAW], stderr=theirs, env={**os.environ, "COLUMNS": "100"})
+        os.close(theirs)
+        drawn = b""
+        with contextlib.suppress(OSError):  # how a terminal says that nobody is there any more
+            while piece := terminal.read(4096):
+                drawn += piece
+        assert child.wait(60) == 0
+    assert b"rows/s" in drawn
+    assert b"12,345" in drawn
+    assert b"\x1b[" in drawn
