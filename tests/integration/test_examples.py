@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import importlib
+import importlib.util
 import os
 import shutil
 import signal
@@ -160,13 +161,50 @@ def test_a_record_that_comes_again_is_not_stored_again(bootstrap, sqlite):
     assert dict(sqlite.execute("SELECT customer, sum(amount) FROM orders GROUP BY customer")) == totals(ORDERS)
 
 
-# ---- PostgreSQL itself, where it and its driver are installed
+# ---- drivers that mark values by %s, as PostgreSQL's do; and PostgreSQL itself, where it and its driver are installed
 
 
-@pytest.fixture(scope="module")
-def postgres() -> Iterator[Any]:
-    psycopg = pytest.importorskip("psycopg", reason="psycopg is not installed")
-    tools = postgres_tools()
+class ByFormat:
+    """SQLite behind the face of a driver whose paramstyle is "format"."""
+
+    def __init__(self, connection: sqlite3.Connection) -> None:
+        self._connection = connection
+        self.commit, self.rollback = connection.commit, connection.rollback
+
+    def cursor(self) -> FormatCursor:
+        return FormatCursor(self._connection.cursor())
+
+
+class FormatCursor:
+    def __init__(self, cursor: sqlite3.Cursor) -> None:
+        self._cursor = cursor
+        self.fetchall, self.fetchone = cursor.fetchall, cursor.fetchone
+
+    @property
+    def rowcount(self) -> int:
+        return self._cursor.rowcount
+
+    def execute(self, statement: str, values: Any = ()) -> None:
+        assert "?" not in statement
+        self._cursor.execute(statement.replace("%s", "?"), values)
+
+    def executemany(self, statement: str, rows: Any) -> None:
+        assert "?" not in statement
+        self._cursor.executemany(statement.replace("%s", "?"), rows)
+
+
+def postgres_tools() -> Path | None:
+    found = shutil.which("initdb") or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))), "")
+    return Path(found).parent if found and importlib.util.find_spec("psycopg") is not None else None
+
+
+DATABASES = ["sqlite by %s"] + (["postgresql"] if postgres_tools() else [])
+
+
+@contextlib.contextmanager
+def postgres(tools: Path) -> Iterator[Any]:
+    psycopg = importlib.import_module("psycopg")
+
     user = "nobody" if os.geteuid() == 0 else None  # PostgreSQL refuses to run as root
     quiet: dict[str, Any] = {"user": user, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "check": True}
     with tempfile.TemporaryDirectory(prefix="postgres-") as home:
@@ -183,23 +221,27 @@ def postgres() -> Iterator[Any]:
             subprocess.run([tools / "pg_ctl", "-D", data, "-m", "immediate", "stop"], cwd=home, **quiet)
 
 
-def postgres_tools() -> Path:
-    found = shutil.which("initdb") or next(iter(sorted(map(str, Path("/usr/lib/postgresql").glob("*/bin/initdb")))), "")
-    if not found:
-        pytest.skip("PostgreSQL is not installed")
-    return Path(found).parent
+@pytest.fixture(scope="module", params=DATABASES)
+def database(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    tools = postgres_tools()
+    if request.param == "postgresql" and tools is not None:
+        with postgres(tools) as connection:
+            yield connection
+        return
+    with contextlib.closing(sqlite3.connect(tmp_path_factory.mktemp("by-format") / "sales.db")) as connection:
+        yield ByFormat(connection)
 
 
-def test_exactly_once_holds_wherever_a_run_ends_in_postgresql(bootstrap, postgres):
-    assert copy_through_crashes(bootstrap, postgres, "%s") > 10
-    assert spent(postgres) == totals(ORDERS)
+def test_exactly_once_holds_wherever_a_run_ends_with_values_by_format(bootstrap, database):
+    assert copy_through_crashes(bootstrap, database, "%s") > 10
+    assert spent(database) == totals(ORDERS)
 
 
-def test_a_record_that_comes_again_is_not_stored_again_in_postgresql(postgres):
+def test_a_record_that_comes_again_is_not_stored_again_with_values_by_format(database):
     with broker_with_orders(count=ORDERS) as bootstrap:
         with pytest.raises(ConnectionError):
-            idempotent_sink.copy(idempotent_sink.FailingSink(postgres, "%s"), bootstrap, batch_size=BATCH)
-        idempotent_sink.copy(idempotent_sink.Sink(postgres, "%s"), bootstrap, batch_size=BATCH)
-    cursor = postgres.cursor()
+            idempotent_sink.copy(idempotent_sink.FailingSink(database, "%s"), bootstrap, batch_size=BATCH)
+        idempotent_sink.copy(idempotent_sink.Sink(database, "%s"), bootstrap, batch_size=BATCH)
+    cursor = database.cursor()
     cursor.execute("SELECT customer, sum(amount) FROM orders GROUP BY customer")
     assert {customer: int(amount) for customer, amount in cursor.fetchall()} == totals(ORDERS)
