@@ -119,6 +119,8 @@ def _columns(frame: DataFrame | None) -> Iterator[str]:
 
 
 def _plan(frame: DataFrame) -> Iterator[str]:
+    if type(frame).__module__.startswith("pyspark.sql.connect"):
+        return  # a server has no plans of streams to show
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
         frame.explain()
