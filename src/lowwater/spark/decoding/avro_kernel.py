@@ -28,6 +28,9 @@ from lowwater.spark.decoding.kernels import (
     bits_of_float,
     float_of_bits,
     is_utf8,
+    lent,
+    lent_bytes,
+    lent_table,
     put,
     put_null,
     put_null_row,
@@ -278,6 +281,9 @@ def walk_avro(
     fill: bool,
 ) -> None:
     """All rows: without `fill` they are judged (fault, step, place) and slots are counted, with it slots are filled."""
+    columns, values, valid = lent_table(columns), lent(values), lent_bytes(valid)
+    row_columns, faults = lent(row_columns), lent_table(faults)
+    steps, numbers, stack = lent_table(steps), lent(numbers), lent(stack)
     lengths = columns[:, 0].copy()
     total = 0
     for row in range(places.shape[0]):

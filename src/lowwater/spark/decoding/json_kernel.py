@@ -39,6 +39,9 @@ from lowwater.spark.decoding.kernels import (
     SLOTS_MAX,
     TOO_MANY,
     TRAILING,
+    lent,
+    lent_bytes,
+    lent_table,
     put,
     put_null,
     put_null_row,
@@ -438,6 +441,10 @@ def walk_json(
     fill: bool,
 ) -> None:
     """All rows: without `fill` they are judged (fault, column, place) and slots counted, with it slots are filled."""
+    columns, values, valid = lent_table(columns), lent(values), lent_bytes(valid)
+    row_columns, faults = lent(row_columns), lent_table(faults)
+    nodes, fields, opens, stack = lent_table(nodes), lent_table(fields), lent(opens), lent_table(stack)
+    seen, counts = lent(seen), lent(counts)
     lengths = columns[:, 0].copy()
     total = 0
     for row in range(places.shape[0]):

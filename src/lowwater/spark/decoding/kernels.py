@@ -4,7 +4,7 @@ A kernel walks every row twice. The first walk judges the row and counts slots; 
 arrays of exactly that size. So what a length claims allocates nothing, and the second walk needs no checks of room.
 """
 
-# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return, return-value, assignment"
+# mypy: disable-error-code="no-untyped-call, call-arg, call-overload, no-any-return, return-value, assignment"
 
 from __future__ import annotations
 
@@ -54,6 +54,30 @@ def _bitcast(result: Any, argument: Any) -> Any:
 bits_of_double = _bitcast(types.int64, types.float64)
 bits_of_float = _bitcast(types.int32, types.float32)
 float_of_bits = _bitcast(types.float32, types.int32)
+
+
+@intrinsic
+def _pointer(typing_context: Any, address: Any) -> Any:
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        return builder.inttoptr(arguments[0], context.get_value_type(types.voidptr))
+
+    return types.voidptr(types.int64), build
+
+
+@numba.njit(nogil=True)
+def lent_table(table: Any) -> Any:
+    """The same array without a count of its owners, which would be kept with every call: the caller owns it."""
+    return numba.carray(_pointer(table.ctypes.data), table.shape, numba.int64)
+
+
+@numba.njit(nogil=True)
+def lent(numbers: Any) -> Any:
+    return numba.carray(_pointer(numbers.ctypes.data), numbers.shape, numba.int64)
+
+
+@numba.njit(nogil=True)
+def lent_bytes(octets: Any) -> Any:
+    return numba.carray(_pointer(octets.ctypes.data), octets.shape, numba.uint8)
 
 
 @intrinsic

@@ -25,6 +25,9 @@ from lowwater.spark.decoding.kernels import (
     TOO_MANY,
     VALID,
     is_utf8,
+    lent,
+    lent_bytes,
+    lent_table,
     put,
     put_null,
     put_null_row,
@@ -359,6 +362,10 @@ def walk_protobuf(
     fill: bool,
 ) -> None:
     """All rows: without `fill` they are judged (fault, field, place) and slots counted, with it slots are filled."""
+    columns, values, valid = lent_table(columns), lent(values), lent_bytes(valid)
+    row_columns, faults = lent(row_columns), lent_table(faults)
+    messages, fields, opens, defaults = lent_table(messages), lent_table(fields), lent(opens), lent_table(defaults)
+    rivals, stack, groups = lent(rivals), lent_table(stack), lent(groups)
     lengths = columns[:, 0].copy()
     total = 0
     for row in range(places.shape[0]):
