@@ -4,7 +4,7 @@ A kernel walks every row twice. The first walk judges the row and counts slots; 
 arrays of exactly that size. So what a length claims allocates nothing, and the second walk needs no checks of room.
 """
 
-# mypy: disable-error-code="no-untyped-call, attr-defined, call-arg, call-overload, no-any-return, return-value, assignment"
+# mypy: disable-error-code="no-untyped-call, attr-defined, call-arg, call-overload, no-any-return, return-value"
 
 from __future__ import annotations
 
