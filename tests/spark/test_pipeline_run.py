@@ -197,6 +197,15 @@ def wait_for(condition: Callable[[], object]) -> None:
         threading.Event().wait(0.05)
 
 
+@pytest.fixture
+def harmless_sigterm() -> Iterator[None]:
+    """A signal that nobody waits for any more must not end the tests."""
+    before = signal.signal(signal.SIGTERM, lambda number, frame: None)
+    yield
+    signal.signal(signal.SIGTERM, before)
+
+
+@pytest.mark.usefixtures("harmless_sigterm")
 def test_a_signal_stops_a_pipeline_after_its_running_batch(world: World) -> None:
     world.write_orders(*range(6))
     file = world.file(ROWS.replace("{more}", 'trigger = "100ms"'))
