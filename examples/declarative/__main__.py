@@ -60,6 +60,7 @@ def run(project: Path) -> int:
         **os.environ,
         "SPARK_HOME": str(home),
         "SPARK_LOCAL_IP": "127.0.0.1",
+        "SPARK_TESTING": "1",  # any port that is free, in place of 15002
         "JAVA_HOME": java_home(),
         "PYSPARK_PYTHON": str(worker_python()),
         "PYSPARK_DRIVER_PYTHON": str(worker_python()),
