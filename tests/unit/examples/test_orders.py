@@ -190,7 +190,8 @@ def test_what_differs_is_named(right):
 def test_batches_are_read_from_a_checkpoint(tmp_path):
     (tmp_path / "commits").mkdir()
     (tmp_path / "offsets").mkdir()
-    for number, (at, begin, watermark_ms) in enumerate([(5, {"0": 2}, 0), (5, {"0": 2}, 70), (9, {}, 80), (12, {}, 90)]):
+    batches = [(5, {"0": 2}, 0), (5, {"0": 2}, 70), (9, {}, 80), (12, {}, 90)]
+    for number, (at, begin, watermark_ms) in enumerate(batches):
         told = {"lowwater": 1, "lineage": "5f2c9a1e", "topics": {"orders": {"at": {"0": at}, "begin": begin}}}
         text = "\n".join(["v1", json.dumps({"batchWatermarkMs": watermark_ms}), json.dumps(told), "-"])
         (tmp_path / "offsets" / str(number)).write_text(text)
