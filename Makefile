@@ -12,10 +12,10 @@ $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PY) -m pip install --quiet --upgrade -c constraints.txt pip
 	$(PY) -m pip install --quiet -c constraints.txt -e '.[spark]' --group dev
+	$(PY) -c 'import lowwater.spark.java as java; java.find_java()' 2> /dev/null || $(PY) -m pip install --quiet -c constraints.txt -e '.[java]'
 	touch $(READY)
 
 run: $(READY)          ## a broker, a sample of orders, a pipeline on Spark over it, and a check; again: another day
-	$(PY) -c 'import lowwater.spark.java as java; java.find_java()' 2> /dev/null || $(PY) -m pip install --quiet -c constraints.txt -e '.[java]'
 	$(PY) -m examples.orders
 
 first-steps: $(READY)  ## a broker, a day of orders, reading back by time and as a group

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import importlib.util
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable, Iterator
@@ -19,6 +18,8 @@ sys.path.insert(0, str(ROOT))
 
 from peers import places  # noqa: E402
 from tests.conformance.under_test import UnderTest, running  # noqa: E402
+
+from lowwater.spark.java import JavaError, find_java  # noqa: E402
 
 MISSING_PEER = "missing peer"
 WHOLE_SUITES = {"conformance", "spark"}
@@ -41,9 +42,11 @@ def _missing_package(name: str) -> Callable[[], str | None]:
 
 
 def _missing_java() -> str | None:
-    home = os.environ.get("JAVA_HOME")
-    java = shutil.which("java", path=str(Path(home) / "bin") if home else None)
-    return None if java else "there is no Java, which Spark needs: 17 or newer"
+    try:
+        find_java()
+    except JavaError as error:
+        return str(error)
+    return None
 
 
 PEERS: dict[str, Callable[[], str | None]] = {

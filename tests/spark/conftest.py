@@ -14,6 +14,7 @@ from tests.spark.guarded import Guarded, guarded
 from tests.spark.reading import Spark
 from tests.spark.writing import Topics
 
+from lowwater.spark.java import use_java
 from lowwater.spark.launchers import worker_python
 
 SPARK_TESTS = Path(__file__).parent
@@ -50,6 +51,7 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 @pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_peer("java")
+    use_java()
     os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(worker_python())
     # What Spark shows of a query, in its pages and its event log, is searched for secrets.
     folders = {
