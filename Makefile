@@ -24,7 +24,7 @@ first-steps: $(READY)  ## a broker, a day of orders, reading back by time and as
 # Spark gives its Python processes ten seconds to come up, so its tests have the machine to themselves.
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest -n $(WORKERS) --dist loadgroup $(or $(ARGS),--ignore=tests/spark)
+	$(PY) -m pytest -n $(WORKERS) --dist loadscope $(or $(ARGS),--ignore=tests/spark)
 	$(if $(ARGS),,$(PY) -m pytest tests/spark)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself

@@ -9,6 +9,7 @@ import signal
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import hypothesis
 import pytest
@@ -98,14 +99,17 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_against(name): meaningful for one of the two brokers only")
 
 
-@pytest.hookimpl(tryfirst=True)
-def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several workers a file stays whole, and so do the suites that share brokers, clients or a Spark session."""
-    if not config.getoption("loadgroup", False):
-        return
-    for item in items:
-        suite = item.path.relative_to(ROOT / "tests").parts[0]
-        item.add_marker(pytest.mark.xdist_group(suite if suite in WHOLE_SUITES else item.path.stem))
+    from xdist.scheduler import LoadScopeScheduling
+
+    class Suites(LoadScopeScheduling):
+        def _split_scope(self, nodeid: str) -> str:
+            _, suite, *_ = nodeid.split("/")
+            return suite if suite in WHOLE_SUITES else nodeid.split("::", 1)[0]
+
+    return Suites(config, log) if config.getoption("dist") == "loadscope" else None
 
 
 def pytest_runtest_setup(item: pytest.Item) -> None:

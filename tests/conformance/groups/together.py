@@ -6,7 +6,6 @@ test then waits for its own outcome, so that reports, timings aside, look as the
 
 from __future__ import annotations
 
-import os
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
@@ -23,7 +22,7 @@ together = pytest.mark.together
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
-    if pyfuncitem.get_closest_marker("together") is None or _is_apart(pyfuncitem.config):
+    if pyfuncitem.get_closest_marker("together") is None:
         return None
     session = pyfuncitem.session
     if _started not in session.stash:
@@ -31,11 +30,6 @@ def pytest_pyfunc_call(pyfuncitem: pytest.Function) -> bool | None:
         session.stash[_started] = _start_all(session, broker, shared)
     session.stash[_started][pyfuncitem.nodeid].result()
     return True
-
-
-def _is_apart(config: pytest.Config) -> bool:
-    """Workers of pytest-xdist know everybody's tests; only when dealt out by group are these all given to one."""
-    return "PYTEST_XDIST_WORKER" in os.environ and not config.getoption("loadgroup", False)
 
 
 def _start_all(session: pytest.Session, broker: UnderTest, shared: SharedHosts) -> dict[str, Future[None]]:

@@ -46,7 +46,7 @@ def test_rows_that_cannot_be_written_are_told_with_the_reason(caplog: pytest.Log
     assert error.levelname == "ERROR"
     assert "2 of 2 rows were not written" in error.message
     assert "refuses connections" in error.message
-    producer.close(0, raise_failures=False)
+    producer.close(raise_failures=False)
 
 
 def test_rows_that_failed_before_and_that_nobody_asked_about_are_told_as_well(caplog: pytest.LogCaptureFixture) -> None:

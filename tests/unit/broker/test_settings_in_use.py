@@ -15,11 +15,11 @@ TABLES = tuple(f"{kind}_settings.py" for kind in ("broker", "group", "log", "top
 # A name with a value behind it is set, not read.
 NAME_READ = re.compile(r'"([a-z0-9.]+)"(?!:)')
 # Clients have settings of their own, some of the same name.
-CLIENTS = SOURCES / "client"
+CLIENTS = {SOURCES / "client", SOURCES / "spark"}
 READ = {
     name
     for path in SOURCES.rglob("*.py")
-    if path.name not in TABLES and CLIENTS not in path.parents
+    if path.name not in TABLES and CLIENTS.isdisjoint(path.parents)
     for name in NAME_READ.findall(path.read_text())
 }
 READ_THROUGH_TOPICS = {
