@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from tests.conformance.asking import UNKNOWN_ID, topic_id
+from tests.conformance.asking import UNKNOWN_ID, now_ms, topic_id
 from tests.conformance.raw import Wire
 from tests.conformance.txn_cells.asks import MISSING_TOPIC, Ask, Describe, Until, Write
 
@@ -181,9 +181,10 @@ class Play:
                 break
             assert errors <= set(LATER), f"{describe(ask)} was answered with {errors}"
             assert time.monotonic() < deadline, f"{describe(ask)} still is {errors}"
-        self._asked(Describe(ask.actor), 0)
+        self._asked(Describe(ask.actor, id=ask.id), 0)
 
     def _asked(self, ask: Ask, version: int) -> Any:
+        _wait_for_the_next_millisecond()
         deadline = time.monotonic() + PATIENCE_S
         while True:
             response = self.wire.ask(ask.request(self, version), version)
@@ -249,3 +250,10 @@ class Play:
 
 def describe(ask: Ask) -> str:
     return f"{type(ask).__name__} of {ask.actor}"
+
+
+def _wait_for_the_next_millisecond() -> None:
+    """So that no two things that are written have the same time, and the latest is known."""
+    now = now_ms()
+    while now_ms() <= now:
+        pass
