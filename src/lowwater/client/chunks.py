@@ -66,8 +66,12 @@ class Chunk:
 
     def gone_behind(self) -> dict[int, int]:
         """By tag, the offset behind the highest of its rows that went."""
-        gone = self._rows[self._order[: int(self.run[ordering.HEAD])]]
-        return {tag: int(gone["offset"][gone["tag"] == tag].max()) + 1 for tag in np.unique(gone["tag"]).tolist()}
+        gone = self._order[: int(self.run[ordering.HEAD])]
+        tags = self._rows["tag"][gone]
+        behind = np.zeros(int(tags.max(initial=-1)) + 1, np.int64)
+        np.maximum.at(behind, tags, self._rows["offset"][gone] + 1)
+        # An offset is never negative, so whoever has none behind had no row here.
+        return {tag: int(behind[tag]) for tag in np.flatnonzero(behind).tolist()}
 
     def without(self, tag: int) -> Chunk:
         """The same without the rows of a partition."""
