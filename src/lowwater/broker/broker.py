@@ -16,10 +16,12 @@ from lowwater.broker.topic import OFFSETS_TOPIC, TRANSACTIONS_TOPIC, Topic
 from lowwater.broker.topics import Topics
 from lowwater.config import BrokerConfig
 from lowwater.errors import ApiError, ErrorCode
+from lowwater.groups.metrics import GroupMetrics
 from lowwater.log.files import FILES_MAX
 from lowwater.log.store import LogStore
 from lowwater.pending import Pending
 from lowwater.ports import Clock, Disk, Ids, Offload, Scheduler
+from lowwater.transactions.metrics import TransactionMetrics
 
 if TYPE_CHECKING:
     from lowwater.broker.group_coordinator import GroupCoordinator
@@ -67,7 +69,7 @@ class Broker:
         self.advertised = Endpoint("127.0.0.1", 0)
         self.fetch_bytes_max = config.int("fetch.max.bytes")
         self.fetch_sessions = FetchSessions(config.int("max.incremental.fetch.session.cache.slots"), self.ids)
-        self.commits = GroupCommit(self.disk, self._offload, self.scheduler)
+        self.commits = GroupCommit(self.disk, self._offload, self.scheduler, self.clock)
         self.log_starts = LogStarts(self)
         self._flush_policy = config.str("log.flush.policy")
         self.store: LogStore
@@ -141,6 +143,14 @@ class Broker:
 
             self._transactions = TransactionCoordinator(self)
         return self._transactions
+
+    def group_metrics(self) -> GroupMetrics:
+        """Zeros while nobody has used groups."""
+        return GroupMetrics() if self._groups is None else self._groups.metrics
+
+    def transaction_metrics(self) -> TransactionMetrics:
+        """Likewise."""
+        return TransactionMetrics() if self._transactions is None else self._transactions.metrics
 
     @property
     def config(self) -> BrokerConfig:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Sequence
 
+from lowwater.broker.metrics import Durations
 from lowwater.errors import StorageError
 from lowwater.log.flush import SHARED_FROM
 from lowwater.log.partition_log import FlushTicket, PartitionLog, run_tickets
 from lowwater.pending import Pending
-from lowwater.ports import Disk, Offload, Scheduler
+from lowwater.ports import Clock, Disk, Offload, Scheduler
 
 logger = logging.getLogger(__name__)
 
@@ -41,8 +42,9 @@ class GroupCommit:
     A few logs are synced side by side, many waiting ones in one go.
     """
 
-    def __init__(self, disk: Disk, offload: Offload, scheduler: Scheduler) -> None:
+    def __init__(self, disk: Disk, offload: Offload, scheduler: Scheduler, clock: Clock) -> None:
         self._disk = disk
+        self._clock = clock
         self._offload = offload
         self._scheduler = scheduler
         self._waiting: dict[PartitionLog, list[tuple[int, _Waiting]]] = {}
@@ -50,6 +52,7 @@ class GroupCommit:
         self._under_way = 0
         self._start_due = False
         self.rounds = 0
+        self.syncs = Durations()
 
     def flushed(self, wanted: list[tuple[PartitionLog, int]]) -> Pending[dict[PartitionLog, BaseException]]:
         """Settled when every log is durable below its offset; holds the logs that failed, with the reason."""
@@ -95,11 +98,13 @@ class GroupCommit:
         self.rounds += 1
         self._under_way += 1
         self._syncing.update(partition_log for partition_log, _ in tickets)
-        disk = self._disk
-        self._offload.submit(
-            lambda: run_tickets(disk, [ticket for _, ticket in tickets]),
-            lambda errors, failure: self._finish(tickets, errors or [failure] * len(tickets)),
-        )
+        disk, clock, began_ms = self._disk, self._clock, self._clock.monotonic_ms()
+
+        def finished(errors: list[BaseException | None] | None, failure: BaseException | None) -> None:
+            self.syncs.add(clock.monotonic_ms() - began_ms)
+            self._finish(tickets, errors or [failure] * len(tickets))
+
+        self._offload.submit(lambda: run_tickets(disk, [ticket for _, ticket in tickets]), finished)
 
     def _finish(self, tickets: list[tuple[PartitionLog, FlushTicket]], errors: list[BaseException | None]) -> None:
         self._under_way -= 1

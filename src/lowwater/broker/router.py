@@ -14,9 +14,11 @@ from types import CoroutineType
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from lowwater.broker.handlers import SERVED
+from lowwater.broker.metrics import Durations
 from lowwater.broker.refusal import refuse
 from lowwater.errors import ApiError, ErrorCode, WireError
 from lowwater.pending import Pending, run
+from lowwater.ports import Clock
 from lowwater.types import Buffer
 from lowwater.wire.fields import holds_records
 from lowwater.wire.frame import decode_request_header, response_lead
@@ -108,6 +110,7 @@ class Route:
         "decode",
         "handler",
         "pipelines",
+        "took",
         "version",
     )
 
@@ -123,6 +126,7 @@ class Route:
         lead = response_lead(api.key, version)
         self._pack_lead, self._header_size = lead.pack, lead.size - LENGTH_SIZE
         self.calls = 0
+        self.took = Durations()
 
     def reply(self, response: Any, correlation_id: int) -> Reply:
         if self._encode_parts is None:
@@ -150,11 +154,15 @@ class Waits(Pending[Reply | None]):
 class LateReply(Waits):
     """The response of a handler as bytes, when it comes."""
 
-    __slots__ = ("_correlation_id", "_request", "_route")
+    __slots__ = ("_began_ms", "_clock", "_correlation_id", "_request", "_route")
 
-    def __init__(self, route: Route, request: Any, response: Pending[Any], correlation_id: int) -> None:
+    def __init__(
+        self, route: Route, request: Any, response: Pending[Any], correlation_id: int, clock: Clock, began_ms: float
+    ) -> None:
         Waits.__init__(self, pipelines=route.pipelines)
         self._route = route
+        self._clock = clock
+        self._began_ms = began_ms
         self._request = request
         self._correlation_id = correlation_id
         self.on_abandon = response.abandon
@@ -171,6 +179,7 @@ class LateReply(Waits):
             # Ends this connection. Raised here it would hit whoever settled the response, with all who wait there.
             self.fail(error)
         else:
+            self._route.took.add(self._clock.monotonic_ms() - self._began_ms)
             self.resolve(answer)
 
 
@@ -179,6 +188,7 @@ class Router:
 
     def __init__(self, broker: Broker) -> None:
         self._broker = broker
+        self._clock = broker.clock
         self._routes: dict[int, Route] = {}
         self.intercept: Callable[[Route, Any, RequestContext], Any] | None = None
 
@@ -189,8 +199,16 @@ class Router:
             counts[route.api.name] = counts.get(route.api.name, 0) + route.calls
         return counts
 
+    def took_by_api(self) -> dict[str, Durations]:
+        """From a request's last byte to its reply, the time that it waited on purpose included."""
+        found: dict[str, Durations] = {}
+        for route in self._routes.values():
+            found.setdefault(route.api.name, Durations()).merge(route.took)
+        return found
+
     def dispatch(self, frame: memoryview, peer: Peer) -> Reply | Waits | None:
         """Serve one request. WireError: the connection cannot go on."""
+        began_ms = self._clock.monotonic_ms()
         api_key, version, correlation_id, client_id, body_at = decode_request_header(frame)
         route = self._routes.get(api_key << 16 | version & 0xFFFF)
         if route is None:
@@ -206,8 +224,10 @@ class Router:
         else:
             response = self._intercepted(route, request, context)
         if isinstance(response, Pending):
-            return LateReply(route, request, response, correlation_id)
-        return None if response is None else route.reply(response, correlation_id)
+            return LateReply(route, request, response, correlation_id, self._clock, began_ms)
+        reply = None if response is None else route.reply(response, correlation_id)
+        route.took.add(self._clock.monotonic_ms() - began_ms)
+        return reply
 
     def _new_route(self, api_key: int, version: int) -> Route | None:
         api = SERVED_APIS.get(api_key)

@@ -37,6 +37,7 @@ class Connection(asyncio.BufferedProtocol):
         self._listener = listener
         self._router = router
         self._scratch = scratch
+        self._traffic = listener.traffic
         self._frame_bytes_max = listener.frame_bytes_max
         self._unparsed_bytes_max = listener.unparsed_bytes_max
         self._held_bytes_max = listener.write_bytes_high
@@ -85,6 +86,7 @@ class Connection(asyncio.BufferedProtocol):
         return self._scratch
 
     def buffer_updated(self, received: int) -> None:
+        self._traffic.bytes_in += received
         if self._need:
             self._have += received
             self._continue_frame()
@@ -270,6 +272,7 @@ class Connection(asyncio.BufferedProtocol):
         self._was_active = True
         size = sum(map(len, out))
         self._held_bytes -= size
+        self._traffic.bytes_out += size
         if len(out) == 1:
             self.transport.write(out[0])
         elif size <= JOIN_BYTES_MAX:

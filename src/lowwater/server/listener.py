@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
 
+from lowwater.broker.metrics import Traffic
 from lowwater.broker.router import Router
 from lowwater.server.connection import SCRATCH_BYTES, Connection
 
@@ -37,6 +38,7 @@ class Listener:
         self.frame_bytes_max = limits.frame_bytes_max
         self.unparsed_bytes_max = limits.unparsed_bytes_max
         self.write_bytes_high = limits.write_bytes_high
+        self.traffic = Traffic()
         self._limits = limits
         self._sweep_ms = max(SWEEP_MS_MIN, min(SWEEP_MS, limits.idle_ms_max / 4))
         self._router = router
@@ -79,14 +81,19 @@ class Listener:
         host = connection.peer.host
         self._connections.add(connection)
         self._by_host[host] += 1
+        self.traffic.connections_total += 1
         if len(self._connections) > self._limits.connections_max:
             logger.warning("refusing a connection of %s: max.connections=%d", host, self._limits.connections_max)
-            connection.close()
+            self._refuse(connection)
         elif self._by_host[host] > self._limits.connections_per_host_max:
             logger.warning(
                 "refusing a connection of %s: max.connections.per.ip=%d", host, self._limits.connections_per_host_max
             )
-            connection.close()
+            self._refuse(connection)
+
+    def _refuse(self, connection: Connection) -> None:
+        self.traffic.connections_refused += 1
+        connection.close()
 
     def disconnected(self, connection: Connection) -> None:
         self._connections.discard(connection)

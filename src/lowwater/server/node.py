@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import resource
+from typing import Any
 
 from lowwater.broker.broker import Broker, Endpoint, Surroundings
+from lowwater.broker.metrics import describe
 from lowwater.broker.router import Router
 from lowwater.config import BrokerConfig, client_listener
 from lowwater.config.setting import LONG_MAX
@@ -64,6 +66,17 @@ class Node:
             raise
         self.endpoint = Endpoint(host, bound)
         self.broker.advertised = advertised(self.broker.config, self.endpoint)
+
+    def metrics(self) -> dict[str, Any]:
+        """Everything this node counts, as JSON."""
+        traffic = self._listener.traffic
+        return {
+            "requests": self.router.requests_by_api(),
+            "took": {name: took.as_json() for name, took in self.router.took_by_api().items()},
+            "connections": self._listener.connection_count,
+            "traffic": {name: getattr(traffic, name) for name in traffic.__slots__},
+            **describe(self.broker),
+        }
 
     async def stop(self) -> None:
         """Answer nobody any more, then flush and leave the clean marker."""

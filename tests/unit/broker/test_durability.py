@@ -11,6 +11,7 @@ from lowwater.broker.durability import SYNCS_MAX, GroupCommit
 from lowwater.errors import StorageError
 from lowwater.log.flush import SHARED_FROM
 from lowwater.pending import Pending
+from lowwater.system import SystemClock
 
 Done = Callable[[Any, BaseException | None], None]
 
@@ -110,7 +111,7 @@ class Turns:
 class Scene:
     def __init__(self) -> None:
         self.disk, self.threads, self.turns = Disk(), Threads(), Turns()
-        self.commits = GroupCommit(self.disk, self.threads, self.turns)  # type: ignore[arg-type]
+        self.commits = GroupCommit(self.disk, self.threads, self.turns, SystemClock())  # type: ignore[arg-type]
 
     def append(self, *logs: Log) -> Pending[dict[Any, BaseException]]:
         """One request that writes a record to each log and waits for all of them."""

@@ -5,6 +5,7 @@ import struct
 
 import pytest
 
+from lowwater.broker.metrics import Traffic
 from lowwater.broker.router import Waits
 from lowwater.errors import WireError
 from lowwater.server.connection import PENDING_REPLIES_MAX, Connection
@@ -48,6 +49,7 @@ class FakeListener:
     def __init__(self):
         self.due = []
         self.gone = []
+        self.traffic = Traffic()
 
     def now_ms(self):
         return 0.0
