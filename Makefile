@@ -42,7 +42,7 @@ bench: $(READY)        ## figures against peers measured in the same run
 	$(PY) -m pip install --quiet -c constraints.txt --group bench
 	$(PY) -m bench $(ARGS)
 
-peers: $(READY)        ## Apache Kafka, Kafka Streams, kafkajs and kcat for tests and bench
+peers: $(READY)        ## Apache Kafka, Kafka Streams, Spark's Kafka connector, kafkajs and kcat for tests and bench
 	$(PY) peers/bring.py
 
 docs: $(READY)         ## write the generated pages again

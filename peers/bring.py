@@ -1,4 +1,6 @@
-"""`make peers`: bring Apache Kafka, Kafka Streams, kafkajs and kcat, each by name with its usual package client.
+"""`make peers`: bring Apache Kafka, Kafka Streams, Spark's Kafka connector, kafkajs and kcat.
+
+Each is brought by name with its usual package client.
 
 Quick when everything is there. Exits 1 when something could not be had, and says what and how to get it. With
 --if-possible it exits 0 all the same and installs no system packages: the tests then skip what needs the missing peer.
@@ -88,6 +90,12 @@ def bring_streams() -> str:
     return "Kafka Streams"
 
 
+def bring_connector() -> str:
+    bring_jars("Spark's Kafka connector", places.SPARK_POM, places.SPARK_LIBS)
+    [connector] = places.SPARK_LIBS.glob("spark-sql-kafka-*.jar")
+    return f"Spark's Kafka connector {connector.stem.rpartition('-')[2]}"
+
+
 def bring_kafkajs() -> str:
     need_tool("node")
     if not places.is_brought(places.KAFKAJS, places.KAFKAJS_LOCK):
@@ -111,7 +119,8 @@ def say(text: str) -> None:
 
 
 def main() -> int:
-    bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_streams, bring_kafkajs, bring_kcat]
+    bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_streams]
+    bringers += [bring_connector, bring_kafkajs, bring_kcat]
     problems = 0
     for bring in bringers:
         try:

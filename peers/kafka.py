@@ -1,6 +1,8 @@
-"""A single-node Apache Kafka (KRaft) on loopback, for tests and for the bench.
+"""An Apache Kafka (KRaft) on loopback, for tests and for the bench: one broker, or several.
 
     with ApacheKafka({"num.partitions": "3"}) as kafka:
+        produce_to(kafka.bootstrap)
+    with KafkaCluster(brokers=3) as kafka:
         produce_to(kafka.bootstrap)
 
 By hand: `python -m peers.kafka [name=value …]` runs one until it is interrupted.
@@ -69,9 +71,11 @@ class ApacheKafka:
         jvm: tuple[str, ...] = TEST_JVM,
         listeners: Mapping[str, str] | None = None,
         format_options: tuple[str, ...] = (),
+        joins: ApacheKafka | None = None,
+        node_id: int = 1,
     ) -> None:
         """`listeners`, by name their security protocol, are added to the plain one; `format_options` are for the
-        storage tool."""
+        storage tool. `joins`: a further broker of the cluster that this one controls."""
         self.overrides = dict(overrides or {})
         self.jvm = jvm
         self.listeners = dict(listeners or {})
@@ -79,6 +83,9 @@ class ApacheKafka:
         self.ports: dict[str, int] = {}
         self.port = 0
         self.process: subprocess.Popen[Any] | None = None
+        self.cluster_id = ""
+        self._first = joins or self
+        self._node_id = node_id
         self._controller_port = 0
         self._folder: Path | None = None
 
@@ -127,26 +134,29 @@ class ApacheKafka:
         raise AssertionError("unreachable")
 
     def _prepare(self) -> None:
+        self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         self.port, self._controller_port, *others = _free_ports(2 + len(self.listeners))
         self.ports = dict(zip(self.listeners, others, strict=True))
         added = "".join(f",{name}://{HOST}:{port}" for name, port in self.ports.items())
         protocols = "".join(f",{name}:{protocol}" for name, protocol in self.listeners.items())
+        controls = f",CONTROLLER://{HOST}:{self._controller_port}" if self._first is self else ""
         settings = {
             **SINGLE_NODE,
+            "node.id": str(self._node_id),
+            "process.roles": "broker,controller" if controls else "broker",
             "listener.security.protocol.map": SINGLE_NODE["listener.security.protocol.map"] + protocols,
-            "controller.quorum.voters": f"1@{HOST}:{self._controller_port}",
-            "listeners": f"PLAINTEXT://{HOST}:{self.port},CONTROLLER://{HOST}:{self._controller_port}{added}",
+            "controller.quorum.voters": f"{self._first._node_id}@{HOST}:{self._first._controller_port}",
+            "listeners": f"PLAINTEXT://{HOST}:{self.port}{controls}{added}",
             "advertised.listeners": f"PLAINTEXT://{HOST}:{self.port}{added}",
             "log.dirs": str(self.log_dir),
             **self.overrides,
         }
         properties = self.folder / "server.properties"
         properties.write_text("".join(f"{name}={value}\n" for name, value in settings.items()))
-        cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
         format_log = java.command(
             "kafka.tools.StorageTool",
             "format",
-            f"--cluster-id={cluster_id}",
+            f"--cluster-id={self._first.cluster_id}",
             "-c",
             str(properties),
             *self.format_options,
@@ -207,6 +217,42 @@ class ApacheKafka:
     def log_tail(self, lines: int = 30) -> str:
         log = self.folder / "server.log"
         return "\n".join(log.read_text(errors="replace").splitlines()[-lines:]) if log.exists() else ""
+
+
+class KafkaCluster:
+    """Brokers of one cluster, each a process of its own; the first is their controller too."""
+
+    def __init__(self, overrides: Mapping[str, str] | None = None, *, brokers: int = 3) -> None:
+        self.nodes = [ApacheKafka(overrides)]
+        for number in range(2, brokers + 1):
+            self.nodes.append(ApacheKafka(overrides, joins=self.nodes[0], node_id=number))
+
+    def __enter__(self) -> KafkaCluster:
+        return self.start()
+
+    def __exit__(self, *exc: object) -> None:
+        self.stop()
+
+    @property
+    def bootstrap(self) -> str:
+        return ",".join(node.bootstrap for node in self.nodes)
+
+    def start(self) -> KafkaCluster:
+        try:
+            for node in self.nodes:
+                node.start()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def stop(self) -> None:
+        for node in reversed(self.nodes):
+            node.stop()
+
+    def restart(self) -> None:
+        for node in self.nodes:
+            node.restart()
 
 
 class PortTakenError(RuntimeError):

