@@ -16,13 +16,24 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lowwater.spark.limits import WAIT, batch_end, gaps
-from lowwater.spark.offsets import Offset, Range, advance, ranges
+from lowwater.spark.offsets import Offset, Place, Plan, Range, advance, ranges
 from lowwater.spark.snapshot import Head, Snapshot
 from lowwater.spark.splitting import tasks
 from lowwater.types import TopicPartition
 
 IDS = {"a": "f9Gx2kq0T1i8mO3bq7n0Yw", "b": "AAAAAAAAQACAAAAAAAAAAA"}
 PARTITIONS = st.builds(TopicPartition, st.sampled_from("ab"), st.integers(0, 3))
+TIMES = st.integers(-1, 1 << 50)
+PLANS = st.none() | st.builds(
+    Plan,
+    after_ms=st.none() | TIMES,
+    cut_ms=TIMES,
+    rest=st.none() | st.builds(Place, st.sampled_from("ab"), st.integers(0, 3), st.integers(0, 60)),
+    slices=st.sets(TIMES, max_size=3).map(lambda times: tuple(sorted(times))),
+    out_of_order_ms=st.none() | st.integers(0, 1000),
+    asked=st.integers(0, 12),
+    ahead=st.integers(0, 3),
+)
 
 
 @dataclass
@@ -126,8 +137,8 @@ class Query(RuleBasedStateMachine):
         return len(self.checkpoint.offsets) > self.checkpoint.finished
 
     @precondition(lambda self: not self.is_planned())
-    @rule(once=st.booleans())
-    def plan(self, once):
+    @rule(once=st.booleans(), plan=PLANS)
+    def plan(self, once, plan=None):
         if self.start is None:
             self.start = self.initial()
         limit = None if once else self.options.offsets_max
@@ -137,7 +148,7 @@ class Query(RuleBasedStateMachine):
             assert not once
             return
         self.last_ms = self.now_ms
-        end = advance(self.start, found.ends, found.introduced, ids=IDS, lineage="ffffffff")
+        end = advance(self.start, found.ends, found.introduced, ids=IDS, lineage="ffffffff", plan=plan)
         self.check_progress(snapshot, end)
         if end is not self.start:
             self.checkpoint.offsets.append(json.dumps(end.to_json()))

@@ -5,8 +5,9 @@
 
 `at` is the next offset to read of every partition that is followed. `begin` is where those start that this offset is
 the first to name: all of them at the end of batch 0, whose own start Spark does not keep, and new ones later. So any
-batch can be read again by its two texts alone. `initial` marks what no batch has led to. The text is canonical: keys in
-this order, topics by name, partitions by number, empty parts left out.
+batch can be read again by its two texts alone. `initial` marks what no batch has led to. `plan` is how a batch was
+planned by time: see Plan. The text is canonical: keys in this order, topics by name, partitions by number, empty parts
+left out.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from lowwater.client.errors import TopicRecreatedError
@@ -23,7 +25,8 @@ from lowwater.types import TopicPartition
 VERSION = 1
 OFFSET_MAX = (1 << 63) - 1
 _PARTITION_MAX = (1 << 31) - 1
-_KEYS = frozenset({"lowwater", "lineage", "initial", "topics"})
+_TIME_MAX = (1 << 63) - 1
+_KEYS = frozenset({"lowwater", "lineage", "initial", "topics", "plan"})
 _TOPIC_KEYS = frozenset({"id", "at", "begin"})
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
 _LINEAGE = re.compile(r"[0-9a-f]{8}", re.ASCII)
@@ -54,6 +57,70 @@ class Range(NamedTuple):
         return self.end - self.start
 
 
+class Place(NamedTuple):
+    """Where a moment was split that has more records than a batch may: all before it, by this order, are read."""
+
+    topic: str
+    partition: int
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What of the planning of a batch has to be known to read it again, and to plan the next one.
+
+        {"after": 1763250600000, "cut": 1763251200000, "rest": ["orders", 1, 5000],
+         "slices": [1763250900000], "disorder": 60000, "asked": 3, "ahead": 1}
+
+    `cut_ms` is the moment before which the batch ends, `after_ms` that of the one before: rows stamped earlier are
+    late. `rest`: the cut is not reached yet. `slices`: the bounds between ordered tasks, and `out_of_order_ms` the
+    `maxOutOfOrder` they were made with. `asked`: requests that it took; `ahead`: rows passed over although they are
+    stamped at or behind the cut. These two are for people.
+    """
+
+    after_ms: int | None = None
+    cut_ms: int | None = None
+    rest: Place | None = None
+    slices: tuple[int, ...] = ()
+    out_of_order_ms: int | None = None
+    asked: int = 0
+    ahead: int = 0
+
+    @classmethod
+    def parse(cls, given: Any) -> Plan:
+        _check_keys(_object(given, "plan"), _PLAN_KEYS, "the plan of the offset")
+        slices = given.get("slices", [])
+        if not isinstance(slices, list) or any(before >= after for before, after in pairwise(map(_time, slices))):
+            raise _unreadable(f"its slices are {slices!r}")
+        plan = cls(
+            _time_or_none(given, "after"),
+            _time_or_none(given, "cut"),
+            _place(given["rest"]) if "rest" in given else None,
+            tuple(slices),
+            _count(given, "disorder") if "disorder" in given else None,
+            _count(given, "asked"),
+            _count(given, "ahead"),
+        )
+        if plan.cut_ms is None and (plan.rest is not None or plan.after_ms is not None):
+            raise _unreadable("its plan has no cut")
+        return plan
+
+    def to_json(self) -> dict[str, Any]:
+        every = {
+            "after": self.after_ms,
+            "cut": self.cut_ms,
+            "rest": None if self.rest is None else list(self.rest),
+            "slices": list(self.slices) or None,
+            "disorder": self.out_of_order_ms,
+            "asked": self.asked or None,
+            "ahead": self.ahead or None,
+        }
+        return {name: value for name, value in every.items() if value is not None}
+
+
+_PLAN_KEYS = frozenset({"after", "cut", "rest", "slices", "disorder", "asked", "ahead"})
+
+
 @dataclass(frozen=True, slots=True)
 class Offset:
     """`lineage` tells two queries apart that commit to one group; None: adopted from the Kafka connector."""
@@ -63,6 +130,7 @@ class Offset:
     ids: Mapping[str, str] = field(default_factory=dict)
     lineage: str | None = None
     is_initial: bool = False
+    plan: Plan | None = None
 
     @classmethod
     def initial(cls, starts: Mapping[TopicPartition, int], ids: Mapping[str, str], lineage: str) -> Offset:
@@ -92,7 +160,10 @@ class Offset:
         at, begin, ids = _topics(given.get("topics", {}))
         if initial and begin:
             raise _unreadable("an initial offset has a begin")
-        return cls(at, begin, ids, lineage, initial)
+        plan = Plan.parse(given["plan"]) if "plan" in given else None
+        if initial and plan is not None:
+            raise _unreadable("an initial offset has a plan")
+        return cls(at, begin, ids, lineage, initial, plan)
 
     def to_json(self) -> dict[str, Any]:
         """The canonical form, for json.dumps; that of the connector when it was adopted."""
@@ -103,6 +174,8 @@ class Offset:
             found["initial"] = True
         if self.at:
             found["topics"] = self._topics_json()
+        if self.plan is not None and (plan := self.plan.to_json()):
+            found["plan"] = plan
         return found
 
     def _topics_json(self) -> dict[str, Any]:
@@ -124,14 +197,17 @@ def advance(
     *,
     ids: Mapping[str, str],
     lineage: str | None = None,
+    plan: Plan | None = None,
+    also_empty: bool = False,
 ) -> Offset:
     """The end of the batch from `start` to `ends`; `start` itself when there is nothing to read.
 
-    `introduced` says where partitions start that are not in `start`. `lineage` is taken when `start` has none.
+    `introduced` says where partitions start that are not in `start`. `lineage` is taken when `start` has none. `plan`:
+    how it was planned, by time; with `also_empty` that alone makes it another offset.
     """
     check_ids(start, ids)
     begins = {**start.at, **introduced}
-    if all(end <= begins[one] for one, end in ends.items()):
+    if not also_empty and all(end <= begins[one] for one, end in ends.items()):
         return start
     # A partition that is not there now keeps its place: it may only be hidden, and is never to be read twice.
     at = {**begins, **{one: max(end, begins[one]) for one, end in ends.items()}}
@@ -141,6 +217,7 @@ def advance(
         begins if start.is_initial else dict(introduced),
         {**start.ids, **{topic: one for topic, one in ids.items() if topic in topics}},
         start.lineage or lineage,
+        plan=plan,
     )
 
 
@@ -235,6 +312,30 @@ def _partitions(topic: str, given: Any) -> dict[TopicPartition, int]:
             raise _unreadable(f"{topic}-{number} is at {offset!r}")
         found[TopicPartition(topic, int(number))] = offset
     return found
+
+
+def _time(given: Any) -> int:
+    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _TIME_MAX:
+        raise _unreadable(f"a time in its plan is {given!r}")
+    return given
+
+
+def _time_or_none(given: Mapping[str, Any], name: str) -> int | None:
+    return _time(given[name]) if name in given else None
+
+
+def _count(given: Mapping[str, Any], name: str) -> int:
+    count = given.get(name, 0)
+    if _time(count) < 0:
+        raise _unreadable(f"{name} of its plan is {count!r}")
+    return int(count)
+
+
+def _place(given: Any) -> Place:
+    if not isinstance(given, list) or len(given) != 3 or not isinstance(given[0], str):
+        raise _unreadable(f"the rest of its plan is {given!r}")
+    [(one, offset)] = _partitions(given[0], {str(given[1]): given[2]}).items()
+    return Place(one.topic, one.partition, offset)
 
 
 def _object(given: Any, what: str) -> Mapping[str, Any]:

@@ -12,6 +12,8 @@ from lowwater.spark.offsets import (
     NewerOffsetError,
     Offset,
     OffsetError,
+    Place,
+    Plan,
     Range,
     UnfinishedAdoptionError,
     advance,
@@ -120,7 +122,7 @@ def test_a_later_format_is_refused_by_its_number():
 @pytest.mark.parametrize(
     "written",
     [
-        '{"lowwater": 1, "lineage": "5f2c9a1e", "plan": {"cut": 5}}',
+        '{"lowwater": 1, "lineage": "5f2c9a1e", "plans": {"cut": 5}}',
         '{"lowwater": 1, "lineage": "5f2c9a1e", "topics": {"a": {"at": {"0": 1}, "epoch": 3}}}',
     ],
 )
@@ -274,3 +276,79 @@ def test_while_nothing_is_new_the_connectors_offset_stays():
 def test_a_first_batch_that_the_connector_never_finished_is_refused_with_the_way_out():
     with pytest.raises(UnfinishedAdoptionError, match=r'let format\("kafka"\) finish it first'):
         ranges(INITIAL, parsed('{"a":{"0":8}}'))
+
+
+# ---- how a batch was planned by time
+
+
+PLANS = {
+    "cut": Plan(cut_ms=1_763_251_200_000),
+    "rest": Plan(after_ms=0, cut_ms=600_000, rest=Place("a", 1, 5000)),
+    "ordered": Plan(slices=(-5, 0, 7), out_of_order_ms=0),
+    "everything": Plan(1, 2, Place("b", 0, 0), (1, 2), 60_000, asked=3, ahead=1),
+}
+
+
+@pytest.mark.parametrize("plan", PLANS.values(), ids=PLANS)
+def test_a_plan_is_in_the_text_and_comes_back_from_it(plan):
+    end = advance(INITIAL, {A0: 9, A1: 0}, {}, ids={"a": ID_A}, plan=plan)
+    assert parsed(text(end)) == end
+    assert text(parsed(text(end))) == text(end)
+    assert end.plan == plan
+
+
+def test_the_text_of_a_plan_is_as_the_format_says():
+    end = advance(INITIAL, {A0: 9, A1: 0}, {}, ids={}, plan=PLANS["everything"])
+    assert text(end).endswith(
+        '"plan": {"after": 1, "cut": 2, "rest": ["b", 0, 0], "slices": [1, 2], "disorder": 60000, "asked": 3, '
+        '"ahead": 1}}'
+    )
+
+
+def test_a_plan_that_says_nothing_is_left_out():
+    assert "plan" not in text(advance(INITIAL, {A0: 9, A1: 0}, {}, ids={}, plan=Plan()))
+
+
+def test_a_plan_alone_is_another_offset_only_where_that_is_wanted():
+    plan = PLANS["cut"]
+    assert advance(INITIAL, {A0: 5, A1: 0}, {}, ids={}, plan=plan) is INITIAL
+    end = advance(INITIAL, {A0: 5, A1: 0}, {}, ids={}, plan=plan, also_empty=True)
+    assert (end.plan, end.is_initial, end.begin) == (plan, False, {A0: 5, A1: 0})
+    assert ranges(INITIAL, end) == {A0: Range(5, 5), A1: Range(0, 0)}
+
+
+def test_a_plan_with_something_unknown_is_refused():
+    with pytest.raises(NewerOffsetError, match="the plan of the offset has deep"):
+        Offset.parse({"lowwater": 1, "lineage": LINEAGE, "plan": {"cut": 1, "deep": []}})
+
+
+@pytest.mark.parametrize(
+    "plan",
+    [
+        7,
+        {"cut": "noon"},
+        {"cut": True},
+        {"cut": 1 << 63},
+        {"rest": ["a", 0, 1]},
+        {"after": 1},
+        {"cut": 1, "rest": ["a", 0]},
+        {"cut": 1, "rest": ["a", -1, 0]},
+        {"cut": 1, "rest": ["a", 0, -1]},
+        {"cut": 1, "rest": "a-0"},
+        {"slices": [2, 1]},
+        {"slices": [1, 1]},
+        {"slices": ["1"]},
+        {"slices": 1},
+        {"disorder": -1},
+        {"cut": 1, "asked": -1},
+        {"cut": 1, "ahead": 1.5},
+    ],
+)
+def test_a_plan_that_nobody_wrote_is_refused(plan):
+    with pytest.raises(OffsetError):
+        Offset.parse({"lowwater": 1, "lineage": LINEAGE, "plan": plan})
+
+
+def test_an_initial_offset_has_no_plan():
+    with pytest.raises(OffsetError, match="initial offset has a plan"):
+        Offset.parse({"lowwater": 1, "lineage": LINEAGE, "initial": True, "plan": {"cut": 1}})
