@@ -24,6 +24,7 @@ __all__ = [
     "MAX_TIMESTAMP",
     "Found",
     "Resolved",
+    "leader_of",
     "list_offsets",
     "list_offsets_many",
     "offsets_now",
@@ -168,7 +169,7 @@ async def offsets_now(
     problems = await cluster.refresh(unknown, left_ms) if unknown else {}
     leaders: dict[int, list[TopicPartition]] = {}
     for one in every:
-        leader = _leader(cluster, one, problems)
+        leader = leader_of(cluster, one, problems)
         if isinstance(leader, int):
             leaders.setdefault(leader, []).append(one)
         else:
@@ -190,7 +191,8 @@ async def offsets_now(
     return found
 
 
-def _leader(cluster: Cluster, one: TopicPartition, problems: Mapping[str, BrokerError]) -> int | ClientError:
+def leader_of(cluster: Cluster, one: TopicPartition, problems: Mapping[str, BrokerError]) -> int | ClientError:
+    """Or why there is none; `problems` is what a refresh has told of topics that are not known."""
     leader, topic = cluster.leader(one), cluster.known(one.topic)
     if leader != NO_LEADER:
         return leader

@@ -16,6 +16,7 @@ from lowwater.wire.records import (
     crc_ok,
     is_plausible,
     read_records,
+    read_times,
 )
 
 CREATE_TIME, LOG_APPEND_TIME = 0, 1
@@ -55,6 +56,32 @@ def rows_of(one: FetchedSlice) -> Iterator[Row]:
         except (CorruptBatch, CompressionError) as error:
             where = max(header.base_offset, one.fetch_offset)
             raise CorruptRecordsError(str(error), topic=topic, partition=partition, offset=where) from error
+
+
+def times_of(one: FetchedSlice) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of the same rows, batch by batch as they are asked for, and without keys and values."""
+    topic, partition = one.partition
+    aborted = _Aborted(one.aborted)
+    for batch, header in _batches(one):
+        if aborted.has(header) or header.is_control or header.last_offset < one.fetch_offset:
+            continue
+        try:
+            if not crc_ok(batch, header):
+                raise CorruptBatch("the checksum of a batch is wrong")
+            for offset, timestamp_ms in read_times(batch):
+                if offset >= one.fetch_offset:
+                    yield offset, timestamp_ms
+        except (CorruptBatch, CompressionError) as error:
+            where = max(header.base_offset, one.fetch_offset)
+            raise CorruptRecordsError(str(error), topic=topic, partition=partition, offset=where) from error
+
+
+def behind(one: FetchedSlice) -> int:
+    """The offset behind its last whole batch, from where to fetch on; `fetch_offset` when it has none."""
+    position = one.fetch_offset
+    for _, header in _batches(one):
+        position = max(position, header.next_offset)
+    return position
 
 
 def _batches(one: FetchedSlice) -> Iterator[tuple[memoryview, BatchHeader]]:
