@@ -267,6 +267,9 @@ OWN_OPTIONS = (
            "partitions. Unless set: one task for each partition, as the connector has it.", ours=True),
     Option("headInterval", SPAN, "25ms", STREAM,
            "A stream that waits for records asks where its partitions end not more often than this.", ours=True),
+    Option("stopFile", TEXT, None, STREAM,
+           "The name of a file beside the driver. Once it is there no new micro-batch begins: the query can be stopped "
+           "without cutting one off. Pipelines use it.", ours=True),
 )  # fmt: skip
 
 DECODE_OPTIONS = (

@@ -43,6 +43,7 @@ class SourceOptions:
     decode: DecodeSpec | None
     poll_timeout_ms: int
     head_interval_ms: int
+    stop_file: str | None
     cut_ms: int | None = None
     order: str = "none"
     out_of_order_ms: int | None = None
@@ -80,6 +81,7 @@ class SourceOptions:
             decode=_decode(given, topics),
             poll_timeout_ms=given.value("kafkaConsumer.pollTimeoutMs"),
             head_interval_ms=given.value("headInterval"),
+            stop_file=given.value("stopFile"),
             cut_ms=given.value("cut"),
             order=given.value("order"),
             out_of_order_ms=given.value("maxOutOfOrder"),

@@ -7,6 +7,7 @@ may be the first that is called: it needs the two offsets and nothing else.
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Callable
 from functools import cached_property
 from typing import Any
@@ -88,6 +89,8 @@ class StreamPlanner:
         """The end of the batch that begins at `given`, with about `limit` records; `given` when there is none yet."""
         start = Offset.parse(given)
         self._note_finished(start)
+        if self._is_to_stop():
+            return given
         if self._target is not None:
             end = self._end(start, self._target, limit)
         else:
@@ -99,6 +102,14 @@ class StreamPlanner:
         if self._target is not None and self._follower is not None:
             self._follower.settle()  # an available-now query ends here, and its process with it
         return given
+
+    def _is_to_stop(self) -> bool:
+        """Whoever stops the query waits until it is idle; so what is finished has to be committed before."""
+        if self._options.stop_file is None or not os.path.exists(self._options.stop_file):
+            return False
+        if self._follower is not None:
+            self._follower.settle()
+        return True
 
     def _note_finished(self, start: Offset) -> None:
         if self._follower is not None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -171,6 +172,18 @@ def test_available_now_from_the_end_of_a_topic_that_grows_reads_nothing(
     more(writer, topic, 0, 10)
     start = planner.initial_offset()
     assert planner.latest_offset(start, None) == start
+
+
+def test_once_its_stop_file_is_there_no_batch_begins(planning: Planning, topic: str, tmp_path: Path) -> None:
+    file, group = tmp_path / "stop", fresh("stopped")
+    planner = planning(subscribe=topic, startingOffsets="earliest", group=group, stopFile=str(file))
+    end = planner.latest_offset(planner.initial_offset(), 30)
+    file.touch()
+    assert planner.latest_offset(end, 30) == end
+    again = planning(subscribe=topic, group=group)
+    assert at(again.initial_offset()) == at(end), "what is finished is committed by then"
+    file.unlink()
+    assert planner.latest_offset(end, 30) != end
 
 
 def test_a_stored_start_is_that_of_the_group(planning: Planning, topic: str, writer: Writer) -> None:
