@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, precondition, rule
 
 from lowwater.spark.limits import WAIT, batch_end, gaps
-from lowwater.spark.offsets import Offset, Place, Plan, Range, advance, ranges
+from lowwater.spark.offsets import Bound, Offset, Place, Plan, Range, advance, ranges
 from lowwater.spark.snapshot import Head, Snapshot
 from lowwater.spark.splitting import tasks
 from lowwater.types import TopicPartition
@@ -29,7 +29,7 @@ PLANS = st.none() | st.builds(
     after_ms=st.none() | TIMES,
     cut_ms=TIMES,
     rest=st.none() | st.builds(Place, st.sampled_from("ab"), st.integers(0, 3), st.integers(0, 60)),
-    slices=st.sets(TIMES, max_size=3).map(lambda times: tuple(sorted(times))),
+    slices=st.sets(TIMES, max_size=3).map(lambda times: tuple(map(Bound, sorted(times)))),
     out_of_order_ms=st.none() | st.integers(0, 1000),
     asked=st.integers(0, 12),
     ahead=st.integers(0, 3),

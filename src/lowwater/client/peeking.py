@@ -49,12 +49,12 @@ async def peek(
     Mostly one Fetch per leader, of some 32 KiB per partition. OffsetOutOfRangeError, TopicRecreatedError (when the id
     is not the one in `topic_ids`) and CorruptRecordsError say what is wrong with the first partition that has it.
     """
-    peeking = _Peeking(cluster, offsets, isolation or cluster.network.config.str("isolation.level"), topic_ids or {})
+    peeking = Peeking(cluster, offsets, isolation or cluster.network.config.str("isolation.level"), topic_ids or {})
     await cluster.retry.run(peeking.attempt, timeout_ms)
     return peeking.found
 
 
-class _Peeking:
+class Peeking:
     """What was found stays found, and what was passed over stays behind, when the rest has to be asked again."""
 
     def __init__(

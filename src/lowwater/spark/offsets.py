@@ -65,6 +65,21 @@ class Place(NamedTuple):
     offset: int
 
 
+class Bound(NamedTuple):
+    """A place in the order of rows: by key, which is a time, by topic, partition and offset.
+
+    Mostly that of a moment; within one only where a moment has more rows than an ordered task should.
+    """
+
+    key_ms: int
+    topic: str = ""
+    partition: int = 0
+    offset: int = 0
+
+    def to_json(self) -> int | list[int | str]:
+        return list(self) if self.topic else self.key_ms
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What of the planning of a batch has to be known to read it again, and to plan the next one.
@@ -81,7 +96,7 @@ class Plan:
     after_ms: int | None = None
     cut_ms: int | None = None
     rest: Place | None = None
-    slices: tuple[int, ...] = ()
+    slices: tuple[Bound, ...] = ()
     out_of_order_ms: int | None = None
     asked: int = 0
     ahead: int = 0
@@ -89,14 +104,12 @@ class Plan:
     @classmethod
     def parse(cls, given: Any) -> Plan:
         _check_keys(_object(given, "plan"), _PLAN_KEYS, "the plan of the offset")
-        slices = given.get("slices", [])
-        if not isinstance(slices, list) or any(before >= after for before, after in pairwise(map(_time, slices))):
-            raise _unreadable(f"its slices are {slices!r}")
+        slices = _bounds(given.get("slices", []))
         plan = cls(
             _time_or_none(given, "after"),
             _time_or_none(given, "cut"),
             _place(given["rest"]) if "rest" in given else None,
-            tuple(slices),
+            slices,
             _count(given, "disorder") if "disorder" in given else None,
             _count(given, "asked"),
             _count(given, "ahead"),
@@ -110,7 +123,7 @@ class Plan:
             "after": self.after_ms,
             "cut": self.cut_ms,
             "rest": None if self.rest is None else list(self.rest),
-            "slices": list(self.slices) or None,
+            "slices": [bound.to_json() for bound in self.slices] or None,
             "disorder": self.out_of_order_ms,
             "asked": self.asked or None,
             "ahead": self.ahead or None,
@@ -329,6 +342,17 @@ def _count(given: Mapping[str, Any], name: str) -> int:
     if _time(count) < 0:
         raise _unreadable(f"{name} of its plan is {count!r}")
     return int(count)
+
+
+def _bounds(given: Any) -> tuple[Bound, ...]:
+    bounds = tuple(map(_bound, given)) if isinstance(given, list) else None
+    if bounds is None or any(before >= after for before, after in pairwise(bounds)):
+        raise _unreadable(f"its slices are {given!r}")
+    return bounds
+
+
+def _bound(given: Any) -> Bound:
+    return Bound(_time(given[0]), *_place(given[1:])) if isinstance(given, list) and given else Bound(_time(given))
 
 
 def _place(given: Any) -> Place:

@@ -12,6 +12,7 @@ from enum import Flag, auto
 from typing import Any
 
 from lowwater.errors import ConfigError
+from lowwater.spark.exactly_once.ids import sink_id_problem
 from lowwater.types import topic_name_problem
 
 INT_MAX = (1 << 31) - 1
@@ -161,6 +162,12 @@ def _one_topic(text: str) -> str:
     return text
 
 
+def _sink_id(text: str) -> str:
+    if (problem := sink_id_problem(text)) is not None:
+        raise ValueError(f"cannot be taken: it {problem}")
+    return text
+
+
 TEXT = Takes("text", str)
 BOOLEAN = Takes("`true` or `false`", _boolean)
 POSITIVE_INT = Takes("a whole number from 1", _from_one(INT_MAX))
@@ -176,6 +183,7 @@ TIMESTAMP = Takes("milliseconds since 1970", str)
 TIMESTAMPS_JSON = Takes('JSON: `{"orders": {"0": 1793491200000}}`, milliseconds since 1970', str)
 POSITIONS = Takes("a [start position](start-positions.md), for all, topic by topic, partition by partition", str)
 PASSWORD = Takes("text", str)
+SINK_ID = Takes("a name without white space", _sink_id)
 
 BATCH, STREAM, SINK, SOURCE, ALL = Where.BATCH, Where.STREAM, Where.SINK, Where.SOURCE, Where.ALL
 
@@ -304,18 +312,31 @@ LATER_OPTIONS = (
            "of a batch.", ours=True, is_built=False),
     Option("order", _one_of("none", "timestamp"), "none", SOURCE,
            "Whether the rows of a batch come in the order of their timestamps.", ours=True, is_built=False),
-    Option("maxOutOfOrder", DURATION, None, SOURCE, "How far behind the newest before it a row may be and still come "
-           "in order. With `order`.", ours=True, is_built=False),
+    Option("maxOutOfOrder", DURATION, "1m", SOURCE, "How far behind the newest before it in its partition a row may be "
+           "and still come in order; one that is further behind comes so much after its time. With `order`.",
+           ours=True, is_built=False),
     Option("idleTimeout", DURATION, None, STREAM, "How long a partition without new records may hold the cut. With "
            "`cut`.", ours=True, is_built=False),
     Option("alignWith", TOPICS, None, STREAM, "Further topics by which the moment is chosen, so that two sources of a "
            "join do not drift apart. With `cut`.", ours=True, is_built=False),
-    Option("exactlyOnce", BOOLEAN, "false", SINK, "Write each row once, in transactions.", ours=True, is_built=False),
-    Option("sinkId", TEXT, None, SINK, "The name of the sink, under which its transactions are known. With "
-           "`exactlyOnce`.", ours=True, is_built=False),
 )  # fmt: skip
 
-OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *LATER_OPTIONS)
+SINK_OPTIONS = (
+    Option("exactlyOnce", BOOLEAN, "false", SINK,
+           "Write each row once, for readers of committed records: in [transactions](spark-sink.md#exactly-once). "
+           "Needs `sinkId`, and in batch writes `runId`.", ours=True),
+    Option("sinkId", SINK_ID, None, SINK,
+           "The name of the sink, under which its transactions and what it has committed are known. No other query has "
+           "the same, and a query keeps it as it keeps its checkpoint. With `exactlyOnce`.", ours=True),
+    Option("runId", TEXT, None, SINK,
+           "Batch writes with `exactlyOnce`: the name of this write. A second write of the same name, under the same "
+           "`sinkId`, writes nothing. Refused in streams, whose batches have numbers.", ours=True),
+    Option("sinkLedger", TOPIC, "__lowwater_sinks", SINK,
+           "The topic that keeps what sinks have committed: one partition, compacted. It is made when it is needed. "
+           "With `exactlyOnce`.", ours=True),
+)  # fmt: skip
+
+OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *SINK_OPTIONS, *LATER_OPTIONS)
 OPTION = {option.key: option for option in OPTIONS}
 ALIASES = {alias.lower(): option.key for option in OPTIONS for alias in option.aliases}
 # What Spark itself hands over with the rest, and what the connector's own tests set.

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 from lowwater.spark.decoding.errors import DecodeError
 from lowwater.spark.decoding.spec import DecodeSpec
@@ -18,6 +18,8 @@ COLUMNS = ("key", "value", "topic", "partition", "offset", "timestamp", "timesta
 HEADERS = "headers"
 SOURCE_CLIENT_ID = "spark-lowwater-source"
 SINK_CLIENT_ID = "spark-lowwater-sink"
+ONCE_SETTINGS = {"transaction.timeout.ms": "900000"}
+"""As long as brokers allow by default: a transaction is open from a task's first row to the commit of its batch."""
 _STRATEGIES = {"subscribe": subscribed, "subscribePattern": matching, "assign": assigned}
 
 
@@ -46,7 +48,7 @@ class SourceOptions:
     stop_file: str | None
     cut_ms: int | None = None
     order: str = "none"
-    out_of_order_ms: int | None = None
+    out_of_order_ms: int = 0
     idle_ms: int | None = None
     align_with: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
@@ -91,25 +93,61 @@ class SourceOptions:
         )
 
 
+class Once(NamedTuple):
+    """Each row is written once. `run` names the write of a batch query; None: a stream, whose batches have numbers."""
+
+    sink: str
+    run: str | None
+    ledger: str
+
+
 @dataclass(frozen=True, slots=True)
 class SinkOptions:
     """Everything a writer was told. Can be pickled; its text shows no secrets."""
 
     client: ClientSettings
     topic: str | None
-    exactly_once: bool = False
-    sink_id: str | None = None
+    once: Once | None = None
     warnings: tuple[str, ...] = ()
 
     @classmethod
-    def parse(cls, options: Mapping[str, str]) -> SinkOptions:
+    def parse(cls, options: Mapping[str, str], *, streaming: bool = True) -> SinkOptions:
         given = Given(options, Where.SINK)
         _check_servers(given, "producer")
-        client, notes = client_settings(given.kafka(), SINK_REFUSALS, {"client.id": SINK_CLIENT_ID})
-        exactly_once, sink_id = given.value("exactlyOnce"), given.value("sinkId")
-        if exactly_once and not sink_id:
-            raise OptionError("exactlyOnce needs sinkId, a name of the sink that no other has")
-        return cls(client, given.value("topic"), exactly_once, sink_id, (*notes, *given.notes()))
+        once = _once(given, streaming)
+        defaults = {"client.id": SINK_CLIENT_ID} if once is None else {"client.id": SINK_CLIENT_ID, **ONCE_SETTINGS}
+        client, notes = client_settings(given.kafka(), SINK_REFUSALS, defaults)
+        if once is not None:
+            _check_transactional(client)
+        return cls(client, given.value("topic"), once, (*notes, *given.notes()))
+
+
+def _once(given: Given, streaming: bool) -> Once | None:
+    if not given.value("exactlyOnce"):
+        for name in ("sinkId", "runId", "sinkLedger"):
+            if name in given:
+                raise OptionError(f"{name} counts only with exactlyOnce=true")
+        return None
+    sink, run = given.value("sinkId"), given.value("runId")
+    if sink is None:
+        raise OptionError("exactlyOnce needs sinkId, a name of the sink that no other query has")
+    if streaming and run is not None:
+        raise OptionError("runId is for batch writes: the batches of a stream have numbers. Leave it out")
+    if not streaming and not run:
+        raise OptionError(
+            "exactlyOnce in a batch write needs runId, a name of this write: one that is run again under the same name "
+            "writes nothing when it was committed before"
+        )
+    return Once(sink, run, given.value("sinkLedger"))
+
+
+def _check_transactional(client: ClientSettings) -> None:
+    settings = client.settings
+    if (
+        settings.get("acks", "all") not in ("all", "-1")
+        or settings.get("enable.idempotence", "true").lower() == "false"
+    ):
+        raise OptionError("exactlyOnce needs kafka.acks=all and kafka.enable.idempotence=true: leave both out")
 
 
 # -- one thing after the other

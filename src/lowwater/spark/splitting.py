@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
-from lowwater.spark.offsets import Range
+from lowwater.spark.offsets import Bound, Range
 from lowwater.types import TopicPartition
 
 
@@ -38,11 +38,30 @@ class TaskRange(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
+class Slice:
+    """Which rows of its ranges an ordered task keeps: those from `start` to before `end` in the order; None: any.
+
+    A row's key is its timestamp, or that of the newest row before it in its partition less `out_of_order_ms`, if that
+    is later. No key lies before `floor_ms`; rows stamped after `cap_ms` count as stamped then.
+    """
+
+    start: Bound | None
+    end: Bound | None
+    out_of_order_ms: int
+    floor_ms: int | None = None
+    cap_ms: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Task:
-    """What one task reads, by topic, partition and offset. `lineage`: of which stream, if it is of one."""
+    """What one task reads, by topic, partition and offset. `lineage`: of which stream, if it is of one.
+
+    With a `slice` its rows come in order, and are those of the slice alone.
+    """
 
     ranges: tuple[TaskRange, ...]
     lineage: str = ""
+    slice: Slice | None = None
 
     @property
     def size(self) -> int:

@@ -9,6 +9,7 @@ import pytest
 
 from lowwater.client.errors import TopicRecreatedError
 from lowwater.spark.offsets import (
+    Bound,
     NewerOffsetError,
     Offset,
     OffsetError,
@@ -284,8 +285,9 @@ def test_a_first_batch_that_the_connector_never_finished_is_refused_with_the_way
 PLANS = {
     "cut": Plan(cut_ms=1_763_251_200_000),
     "rest": Plan(after_ms=0, cut_ms=600_000, rest=Place("a", 1, 5000)),
-    "ordered": Plan(slices=(-5, 0, 7), out_of_order_ms=0),
-    "everything": Plan(1, 2, Place("b", 0, 0), (1, 2), 60_000, asked=3, ahead=1),
+    "ordered": Plan(slices=(Bound(-5), Bound(0), Bound(7)), out_of_order_ms=0),
+    "ordered within a moment": Plan(slices=(Bound(7), Bound(7, "a", 1, 5), Bound(8)), out_of_order_ms=9),
+    "everything": Plan(1, 2, Place("b", 0, 0), (Bound(1), Bound(2)), 60_000, asked=3, ahead=1),
 }
 
 
@@ -339,6 +341,9 @@ def test_a_plan_with_something_unknown_is_refused():
         {"slices": [1, 1]},
         {"slices": ["1"]},
         {"slices": 1},
+        {"slices": [[]]},
+        {"slices": [[1, "a", 0]]},
+        {"slices": [[1, "a", 0, 7], [1, "a", 0, 7]]},
         {"disorder": -1},
         {"cut": 1, "asked": -1},
         {"cut": 1, "ahead": 1.5},

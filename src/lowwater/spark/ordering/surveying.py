@@ -1,0 +1,99 @@
+"""Finds out how the rows of a batch lie in time, with few questions: enough to cut it into even slices."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from lowwater.client.cluster import Cluster
+from lowwater.client.offsets import Found, list_offsets_many
+from lowwater.client.sampling import sample
+from lowwater.spark.offsets import Bound, Range
+from lowwater.spark.ordering.bounds import SHARE_MAX, Curve, cut, fewer, unevenness, worth_asking
+from lowwater.types import TopicPartition
+
+ROUNDS_MAX = 4
+TIMES_MAX = 24
+"""So many requests for offsets by time may go to each broker for one batch; mostly one for each bound is enough."""
+_TAIL = 64  # the last row looked at has a sixty-fourth behind it: markers may stand at the very end
+
+
+class Survey:
+    """Of the ranges of one batch. `cap_ms`: rows stamped later count as stamped then."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        ranges: Mapping[TopicPartition, Range],
+        isolation: str,
+        out_of_order_ms: int,
+        cap_ms: int | None,
+    ) -> None:
+        self._cluster = cluster
+        self._isolation = isolation
+        self._out_of_order_ms = out_of_order_ms
+        self._cap_ms = cap_ms
+        self._curves = {one: Curve(each) for one, each in ranges.items()}
+        self._asked: set[int] = set()
+
+    async def bounds(self, count: int, *, is_wanted: bool) -> tuple[Bound, ...]:
+        """Between at most `count` slices. Fewer when much would be read more than once, unless they are wanted."""
+        await self._look_at_ends()
+        bounds = cut(self._curves, count)
+        for number in range(ROUNDS_MAX):
+            times = self._times(bounds, is_first=not number)
+            if not times:
+                break
+            await self._ask(times)
+            if unevenness(self._curves, bounds, count) <= SHARE_MAX:
+                break
+            bounds = cut(self._curves, count)
+        return bounds if is_wanted else fewer(self._curves, bounds, self._out_of_order_ms)
+
+    async def _look_at_ends(self) -> None:
+        """One Fetch of each leader for the first rows, one for rows near the end."""
+        firsts = {one: curve.range.start for one, curve in self._curves.items()}
+        lasts = {one: max(curve.range.end - 1 - curve.range.size // _TAIL, 0) for one, curve in self._curves.items()}
+        for offsets in (firsts, lasts):
+            found = await sample(self._cluster, offsets, isolation=self._isolation)
+            for one, each in found.items():
+                curve = self._curves[one]
+                if each is not None and each.offset < curve.range.end:
+                    curve.bytes_per_offset = each.bytes_per_offset
+                    curve.learn(self._capped(each.timestamp_ms), each.offset)
+        if self._cap_ms is None:
+            await self._look_for_jumps()
+
+    def _capped(self, at_ms: int) -> int:
+        return max(at_ms if self._cap_ms is None else min(at_ms, self._cap_ms), 0)
+
+    async def _look_for_jumps(self) -> None:
+        """A row far ahead of its time takes all rows behind it in its partition along."""
+        asked = {
+            one: curve.points[-1][0] + self._out_of_order_ms + 1 for one, curve in self._curves.items() if curve.points
+        }
+        [answers] = await list_offsets_many(self._cluster, [asked], isolation=self._isolation)
+        for one, found in answers.items():
+            if self._curves[one].range.start <= found.offset < self._curves[one].points[-1][1]:
+                self._curves[one].jump(found.timestamp_ms - self._out_of_order_ms, found.offset)
+
+    def _times(self, bounds: tuple[Bound, ...], *, is_first: bool) -> list[int]:
+        times = [time for time in worth_asking(self._curves, bounds, is_first=is_first) if time not in self._asked]
+        return times[: max(TIMES_MAX - len(self._asked), 0)]
+
+    async def _ask(self, times: Iterable[int]) -> None:
+        times = list(times)
+        self._asked.update(times)
+        questions = [dict.fromkeys(self._curves, time) for time in times]
+        answers = await list_offsets_many(self._cluster, questions, isolation=self._isolation)
+        for time, answer in zip(times, answers, strict=True):
+            for one, found in answer.items():
+                self._learn(self._curves[one], time, found)
+
+    def _learn(self, curve: Curve, time: int, found: Found) -> None:
+        if found.offset < 0:
+            curve.learn(time, curve.range.end)
+        elif found.offset >= curve.range.start:  # otherwise a row before the batch stands in the way
+            offset = min(found.offset, curve.range.end)
+            curve.learn(time, offset)
+            if offset < curve.range.end:
+                curve.learn(self._capped(found.timestamp_ms), offset)
