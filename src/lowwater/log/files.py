@@ -1,4 +1,4 @@
-"""A bounded set of open files: thousands of logs share a few hundred handles and maps."""
+"""A bounded set of open files: many thousands of logs share some thousand handles and maps."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from operator import attrgetter
 
 from lowwater.ports import Disk, File
 
-FILES_MAX = 512
+FILES_MAX = 4096
 LIMIT_MIN = 8
 # Pages that were read through a map count as memory of this process, until the map goes. They stay in the page cache.
 SHOWN_BYTES_MAX = 16 * 1024 * 1024

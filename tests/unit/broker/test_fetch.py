@@ -269,6 +269,16 @@ def test_min_bytes_above_the_limit_does_not_wait_for_ever(broker: VirtualBroker)
     assert fetched(asked.response) == {("t", 0): [b"a", b"b"]}
 
 
+def test_an_answer_into_which_the_next_batch_does_not_fit_is_not_waited_for(broker: VirtualBroker) -> None:
+    one = size_of(broker, b"a")
+    produce(broker, "t", b"a")
+    produce(broker, "t", b"x" * 5000, index=1)
+    produce(broker, "t", b"c", index=2)
+    wants = {"t": [want(index) for index in range(3)]}
+    asked = broker.send(fetch_request(wants, wait_ms=WAIT_MS, min_bytes=3 * one, max_bytes=3 * one), FETCH_BY_NAME)
+    assert fetched(asked.response) == {("t", 0): [b"a"], ("t", 1): [], ("t", 2): []}
+
+
 # -- sessions
 
 
@@ -342,6 +352,31 @@ def test_partitions_of_a_session_take_turns_when_an_answer_is_full(broker: Virtu
         answer = fetch(broker, {}, session=(session_id, epoch), max_bytes=one)
         seen += [key[1] for key, values in fetched(answer).items() if values]
     assert sorted(seen) == [0, 1, 2]
+
+
+def test_what_a_full_answer_of_a_session_has_no_room_for_comes_first_in_the_next(broker: VirtualBroker) -> None:
+    session_id = open_session(broker, 4)
+    for index, value in enumerate((b"a", b"x" * 5000, b"c", b"d")):
+        produce(broker, "t", value, index=index)
+    limit = 3 * size_of(broker, b"a")
+    first = fetch(broker, {}, session=(session_id, 1), max_bytes=limit)
+    # That more was written to 1 is told; 2 and 3 are not looked at, although they would fit.
+    assert fetched(first) == {("t", 0): [b"a"], ("t", 1): []}
+    second = fetch(broker, {"t": [want(0, 1)]}, session=(session_id, 2), max_bytes=limit)
+    assert fetched(second) == {("t", 1): [b"x" * 5000]}
+    third = fetch(broker, {"t": [want(1, 1)]}, session=(session_id, 3), max_bytes=limit)
+    assert fetched(third) == {("t", 2): [b"c"], ("t", 3): [b"d"]}
+
+
+def test_trouble_with_a_partition_behind_a_full_answer_is_told_in_the_next(broker: VirtualBroker) -> None:
+    session_id = open_session(broker, 2)
+    for _ in range(2):
+        produce(broker, "t", b"a")
+    wants = {"t": [want(0), want(1, 77)]}
+    one = size_of(broker, b"a")
+    assert codes(fetch(broker, wants, session=(session_id, 1), max_bytes=one)) == {("t", 0): 0}
+    trouble = codes(fetch(broker, {"t": [want(0, 1)]}, session=(session_id, 2), max_bytes=one))
+    assert trouble["t", 1] == ErrorCode.OFFSET_OUT_OF_RANGE
 
 
 def test_a_session_error_is_told_for_the_whole_request(broker: VirtualBroker) -> None:

@@ -87,6 +87,7 @@ class FetchJob:
         "_broker",
         "_cold",
         "_failed",
+        "_is_full",
         "_max_bytes",
         "_max_wait_ms",
         "_min_bytes",
@@ -119,6 +120,7 @@ class FetchJob:
         self._cold: list[tuple[PartitionData, Slice]] = []
         self._size = 0
         self._failed = False
+        self._is_full = False
 
     # ---- reading
 
@@ -126,6 +128,8 @@ class FetchJob:
         """Read every wanted partition once, within the limits of the request."""
         self._reset()
         for wanted in self._plan.wanted:
+            if self._is_full and self._plan.incremental:
+                break  # those behind it come first the next time, with what is to be told of them
             try:
                 data = self._read_one(wanted)
             except ApiError as error:
@@ -180,15 +184,19 @@ class FetchJob:
         log = partition.log
         upto = log.last_stable if self.committed_only else log.log_end
         nothing_yet = self._size == 0
-        limit = min(wanted.max_bytes, self._max_bytes - self._size)
-        if limit <= 0 and not nothing_yet:
+        left = self._max_bytes - self._size
+        limit = min(wanted.max_bytes, left)
+        if not nothing_yet and (self._is_full or limit <= 0):
             # No room for its records, but an offset out of range is told all the same.
             log.read(wanted.fetch_offset, 0, upto=log.log_start, min_one=False)
             return None
         part = log.read(wanted.fetch_offset, max(limit, 0), upto=upto, min_one=nothing_yet)
         if not part.size:
+            # Batches leave whole. To look in all the others for one that fits costs more than another request.
+            self._is_full = not nothing_yet and limit < wanted.max_bytes and wanted.fetch_offset < upto
             return None
         self._size += part.size
+        self._is_full = self._size >= self._max_bytes
         return part
 
     @staticmethod
@@ -219,7 +227,8 @@ class FetchJob:
     # ---- waiting
 
     def is_enough(self) -> bool:
-        return self._failed or self._size >= self._min_bytes or self._max_wait_ms <= 0 or not self._plan.wanted
+        has_all = self._size >= self._min_bytes or self._is_full or not self._plan.wanted
+        return self._failed or has_all or self._max_wait_ms <= 0
 
     def park(self, max_wait_ms: int) -> Pending[FetchResponse]:
         """Wait until the wanted partitions grow by what is missing, or the time is up."""

@@ -8,7 +8,8 @@ from lowwater.client.network import FETCHING, WAITING
 _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
 _FIRST_BYTES = 1024 * 1024
-_MOST_BYTES = 0x7FFFFFFF
+# Larger ones would not cost less, but take memory that was not used before, and pages cost more than their bytes.
+_MOST_BYTES = 8 * 1024 * 1024
 
 
 class Asker:
