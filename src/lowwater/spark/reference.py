@@ -7,7 +7,15 @@ from collections.abc import Iterable, Iterator
 
 from lowwater.config.reference import row
 from lowwater.spark.kafka_options import SINK_REFUSALS, SOURCE_REFUSALS
-from lowwater.spark.option_table import DECODE_OPTIONS, KAFKA_OPTIONS, LATER_OPTIONS, OWN_OPTIONS, Option, Where
+from lowwater.spark.option_table import (
+    DECODE_OPTIONS,
+    KAFKA_OPTIONS,
+    LATER_OPTIONS,
+    OWN_OPTIONS,
+    SINK_OPTIONS,
+    Option,
+    Where,
+)
 
 WIDTH = 120
 
@@ -26,6 +34,11 @@ PARTS: tuple[tuple[str, tuple[Option, ...], str], ...] = (
     ("As the Kafka connector has them", KAFKA_OPTIONS, ""),
     ("Ours", OWN_OPTIONS, ""),
     ("Decoding", DECODE_OPTIONS, "With `decode`, bytes become columns; without it, none of the others may be given."),
+    (
+        "Writing once",
+        SINK_OPTIONS,
+        "How the sink writes each row once is told in [Writing topics from Spark](spark-sink.md#exactly-once).",
+    ),
     (
         "Not yet",
         LATER_OPTIONS,

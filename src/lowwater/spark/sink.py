@@ -1,7 +1,7 @@
 """The sink, as Spark calls it: rows of a batch or a stream are added to topics, each at least once.
 
 A task's rows are all written when it ends, or it fails, and Spark tries it again: rows of the failed attempt may then
-stand in their topics twice.
+stand in their topics twice. Where each is to be there once, `sink_once` writes.
 """
 
 from __future__ import annotations
@@ -23,19 +23,23 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
     from lowwater.client.producing.reports import Placed
+    from lowwater.spark.sink_once import Left
     from lowwater.types import TopicPartition
 
 BATCH_ID = "streaming.sql.batchId"
+QUERY_ID = "sql.streaming.queryId"
 _log = logging.getLogger("lowwater.spark")
 _told: set[str] = set()
 
 
 class Attempt(NamedTuple):
-    """Who writes: the try of a task, in a micro-batch of a stream (None: a batch query)."""
+    """Who writes: the try of a task, in a micro-batch of a stream (None: a batch query). No other try has its `id`."""
 
     batch: int | None
     task: int
     number: int
+    id: int = 0
+    query: str | None = None
 
     @classmethod
     def running(cls) -> Attempt:
@@ -44,16 +48,23 @@ class Attempt(NamedTuple):
         if context is None:
             return cls(None, 0, 0)
         batch = context.getLocalProperty(BATCH_ID)
-        return cls(None if batch is None else int(batch), context.partitionId(), context.attemptNumber())
+        return cls(
+            None if batch is None else int(batch),
+            context.partitionId(),
+            context.attemptNumber(),
+            context.taskAttemptId(),
+            context.getLocalProperty(QUERY_ID),
+        )
 
 
 @dataclass(frozen=True, slots=True)
 class Written(WriterCommitMessage):
-    """What a task tells the driver: how many rows it wrote, and where they are."""
+    """What a task tells the driver: how many rows it wrote, where they are, and what it has left open."""
 
     attempt: Attempt
     rows: int
     partitions: Mapping[TopicPartition, Placed] = field(default_factory=dict)
+    left: Left | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,10 +75,10 @@ class Writing:
     columns: WrittenColumns
 
     @classmethod
-    def plan(cls, options: Mapping[str, str], schema: StructType) -> Writing:
+    def plan(cls, options: Mapping[str, str], schema: StructType, *, streaming: bool = True) -> Writing:
         """Nothing is asked of a broker yet. OptionError says what cannot be written so."""
         require_spark_extra()
-        parsed = SinkOptions.parse(options)
+        parsed = SinkOptions.parse(options, streaming=streaming)
         _tell(parsed.warnings)
         return cls(parsed, written_columns(schema, parsed.topic))
 
@@ -111,16 +122,26 @@ class LowwaterStreamWriter(DataSourceStreamArrowWriter):
         _tell_left(messages, f"batch {batchId} failed")
 
 
-def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> LowwaterWriter:
+def batch_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceArrowWriter:
     """OptionError says what cannot be written so."""
     if overwrite:
         raise OptionError('Save mode Overwrite not allowed for Kafka: rows are added to topics, say .mode("append")')
-    return LowwaterWriter(Writing.plan(options, schema))
+    writing = Writing.plan(options, schema, streaming=False)
+    if writing.options.once is None:
+        return LowwaterWriter(writing)
+    from lowwater.spark.sink_once import LowwaterOnceWriter
+
+    return LowwaterOnceWriter(writing)
 
 
-def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> LowwaterStreamWriter:
+def stream_writer(options: Mapping[str, str], schema: StructType, overwrite: bool) -> DataSourceStreamArrowWriter:
     """A stream in complete mode overwrites, for Spark; here it adds all rows of its result each time."""
-    return LowwaterStreamWriter(Writing.plan(options, schema))
+    writing = Writing.plan(options, schema)
+    if writing.options.once is None:
+        return LowwaterStreamWriter(writing)
+    from lowwater.spark.sink_once import LowwaterOnceStreamWriter
+
+    return LowwaterOnceStreamWriter(writing)
 
 
 def rows_of(messages: Iterable[WriterCommitMessage | None]) -> int:

@@ -11,13 +11,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from lowwater.client.errors import BadRowsError, ClientError
-from lowwater.client.producer import BlockingReport, Producer
+from lowwater.client.producer import BlockingReport, Prepared, Producer
 from lowwater.client.producing.reports import Summary
 from lowwater.spark.kept import Kept
 from lowwater.spark.sink_columns import WrittenColumns
 
 ABANDON_MS = 1_000
-"""How long a failed task's producer may take to be closed: what it has not sent by then is not sent."""
+"""How long a producer that a task has done with may take to be closed: what it has not sent by then is not sent."""
 GATHERED_BYTES = 4 * 1024 * 1024
 """Spark's batches have few rows: put together, those of one partition fill batches of records."""
 
@@ -37,6 +37,23 @@ def write_rows(settings: Mapping[str, str], columns: WrittenColumns, batches: It
         raise
     _producers.used(settings)
     return written
+
+
+def write_open(
+    settings: Mapping[str, str], columns: WrittenColumns, batches: Iterable[Any], transactional_id: str
+) -> tuple[Summary, Prepared | None]:
+    """Write them all in a transaction, and leave it open; None when there are no rows. What fails aborts it."""
+    rows = _gathered(_rows(columns, batches))
+    first = next(rows, None)
+    if first is None:
+        return Summary(), None
+    producer = Producer(config={**settings, "transactional.id": transactional_id})
+    try:
+        producer.begin_transaction()
+        written = _deliver(producer, columns.topic, first, rows)
+        return written, producer.prepare_transaction()
+    finally:
+        _abandon(producer)  # what is not prepared is aborted by that
 
 
 def _deliver(producer: Producer, topic: str | None, first: Any, rest: Iterator[Any]) -> Summary:

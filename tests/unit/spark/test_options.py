@@ -26,7 +26,7 @@ from lowwater.spark.option_table import (
     Where,
     duration_ms,
 )
-from lowwater.spark.options import SinkOptions, SourceOptions
+from lowwater.spark.options import Once, SinkOptions, SourceOptions
 from lowwater.types import TopicPartition
 
 SERVERS = {"kafka.bootstrap.servers": "localhost:9092"}
@@ -648,7 +648,7 @@ def test_what_cannot_be_done_yet_is_refused_and_not_passed_over(options):
 
 def test_what_is_the_default_anyway_is_taken():
     assert stream(order="none").order == "none"
-    assert not SinkOptions.parse({**SERVERS, "exactlyOnce": "false"}).exactly_once
+    assert SinkOptions.parse({**SERVERS, "exactlyOnce": "false"}).once is None
 
 
 @pytest.mark.parametrize(
@@ -703,8 +703,16 @@ def test_a_sink_has_a_topic_or_its_rows_have():
         ({"topic": "a b"}, "topic cannot be taken: topic name 'a b'"),
         ({"kafka.key.serializer": "x"}, "Kafka option 'key.serializer' is not supported as"),
         ({"kafka.value.serializer": "x"}, "Kafka option 'value.serializer' is not supported as"),
-        ({"exactlyOnce": "true", "sinkId": "s"}, "this version of Lowwater cannot do it yet"),
-        ({"sinkId": "s"}, "this version of Lowwater cannot do it yet"),
+        ({"exactlyOnce": "true"}, "exactlyOnce needs sinkId"),
+        ({"exactlyOnce": "true", "sinkId": "a b"}, "sinkId cannot be taken: it has 1 to 200 characters"),
+        ({"exactlyOnce": "true", "sinkId": ""}, "sinkId cannot be taken"),
+        ({"exactlyOnce": "true", "sinkId": "s", "runId": "r"}, "runId is for batch writes"),
+        ({"exactlyOnce": "true", "sinkId": "s", "kafka.acks": "1"}, "exactlyOnce needs kafka.acks=all"),
+        ({"exactlyOnce": "true", "sinkId": "s", "kafka.enable.idempotence": "False"}, "needs kafka.acks=all and"),
+        ({"exactlyOnce": "true", "sinkId": "s", "kafka.transactional.id": "t"}, "'transactional.id' is not supported"),
+        ({"sinkId": "s"}, "sinkId counts only with exactlyOnce=true"),
+        ({"sinkLedger": "s"}, "sinkLedger counts only with exactlyOnce=true"),
+        ({"runId": "s", "exactlyOnce": "false"}, "runId counts only with exactlyOnce=true"),
         ({"exactlyOnce": "yes"}, 'For input string: "yes"'),
     ],
 )
@@ -712,6 +720,21 @@ def test_a_sink_refuses_what_it_cannot_take(options, text):
     with pytest.raises(OptionError) as failure:
         SinkOptions.parse({**SERVERS, **options})
     assert text in str(failure.value)
+
+
+def test_a_batch_write_that_is_to_be_done_once_has_a_name():
+    options = {**SERVERS, "exactlyOnce": "true", "sinkId": "s"}
+    assert SinkOptions.parse({**options, "runId": "r"}, streaming=False).once == Once("s", "r", "__lowwater_sinks")
+    with pytest.raises(OptionError, match="exactlyOnce in a batch write needs runId"):
+        SinkOptions.parse(options, streaming=False)
+
+
+def test_transactions_of_a_sink_may_take_as_long_as_brokers_allow_unless_told_otherwise():
+    options = {**SERVERS, "exactlyOnce": "true", "sinkId": "s"}
+    assert SinkOptions.parse(options).client.settings["transaction.timeout.ms"] == "900000"
+    shorter = SinkOptions.parse({**options, "kafka.transaction.timeout.ms": "5000"})
+    assert shorter.client.settings["transaction.timeout.ms"] == "5000"
+    assert "transaction.timeout.ms" not in SinkOptions.parse(SERVERS).client.settings
 
 
 def test_clients_of_a_sink_have_a_name_of_their_own():

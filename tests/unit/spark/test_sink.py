@@ -29,6 +29,7 @@ from lowwater.spark.sink import (
     stream_writer,
 )
 from lowwater.spark.sink_columns import written_columns
+from lowwater.spark.sink_once import LowwaterOnceStreamWriter, LowwaterOnceWriter
 
 OPTIONS = {"kafka.bootstrap.servers": "localhost:9092", "topic": "orders"}
 SECRET = "hush-4711"
@@ -107,11 +108,14 @@ def test_a_stream_in_complete_mode_adds_rows() -> None:
     assert isinstance(stream_writer(OPTIONS, schema(value=STRING), overwrite=True), LowwaterStreamWriter)
 
 
-def test_exactly_once_is_refused_while_it_cannot_be_kept() -> None:
-    for options in ({"exactlyOnce": "true", "sinkId": "a"}, {"exactlyonce": "true"}):
-        with pytest.raises(OptionError, match="exactlyOnce"):
-            stream_writer({**OPTIONS, **options}, schema(value=STRING), overwrite=False)
-    stream_writer({**OPTIONS, "exactlyOnce": "false"}, schema(value=STRING), overwrite=False)
+def test_rows_are_written_once_where_that_is_asked_for() -> None:
+    once = {**OPTIONS, "exactlyOnce": "true", "sinkId": "a"}
+    assert isinstance(stream_writer(once, schema(value=STRING), overwrite=False), LowwaterOnceStreamWriter)
+    assert isinstance(batch_writer({**once, "runId": "b"}, schema(value=STRING), overwrite=False), LowwaterOnceWriter)
+    with pytest.raises(OptionError, match="needs runId"):
+        batch_writer(once, schema(value=STRING), overwrite=False)
+    plain = stream_writer({**OPTIONS, "exactlyOnce": "false"}, schema(value=STRING), overwrite=False)
+    assert isinstance(plain, LowwaterStreamWriter)
 
 
 def test_a_sink_needs_brokers() -> None:

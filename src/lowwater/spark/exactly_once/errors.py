@@ -1,0 +1,58 @@
+"""What stops a sink that writes each row once. One line each, as Spark shows the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from lowwater.errors import LowwaterError
+
+_NAMED_MAX = 20
+
+
+class ExactlyOnceError(LowwaterError):
+    """Rows cannot be written once."""
+
+
+class SinkTakenError(ExactlyOnceError):
+    """Another driver has begun a batch of the same sink after this one."""
+
+    def __init__(self, sink: str) -> None:
+        super().__init__(
+            f"sink {sink!r} was taken over: another driver has begun a batch under this sinkId after this one did, so "
+            "this one writes nothing more; see to it that one query at a time has the sinkId"
+        )
+
+
+class LostTransactionsError(ExactlyOnceError):
+    """Transactions of a batch whose commit was decided have ended otherwise: their rows are not to be seen."""
+
+    def __init__(self, sink: str, name: str, batch: int, lost: Iterable[str]) -> None:
+        ids = sorted(lost)
+        self.ids = tuple(ids)
+        super().__init__(
+            f"sink {sink!r}: batch {batch} of {name} was to be committed, but {len(ids)} of its transactions are over, "
+            f"by their timeout or by someone else: {named(ids)}. Their rows are missing, those of the other tasks are "
+            f"there. Write the missing rows by other means, then say `lowwater spark sinks --settle {sink}`, and "
+            "restart; kafka.transaction.timeout.ms is how long a batch may take, restarts included"
+        )
+
+
+class TooLateError(ExactlyOnceError):
+    """A batch took longer than its transactions may be open. Nothing of it is committed."""
+
+    def __init__(self, sink: str, batch: int, took_ms: int, timeout_ms: int) -> None:
+        super().__init__(
+            f"sink {sink!r}: batch {batch} took {took_ms} ms, too near to kafka.transaction.timeout.ms={timeout_ms} to "
+            "be committed; it will be written again. Let batches be smaller, or the timeout longer (brokers allow "
+            "transaction.max.timeout.ms)"
+        )
+
+
+class LedgerError(ExactlyOnceError):
+    """The topic that keeps what was committed is not there, or not fit for it."""
+
+
+def named(ids: Sequence[str]) -> str:
+    """Not all of a thousand."""
+    shown = ", ".join(ids[:_NAMED_MAX])
+    return shown if len(ids) <= _NAMED_MAX else f"{shown} and {len(ids) - _NAMED_MAX} more"
