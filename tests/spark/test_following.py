@@ -5,22 +5,12 @@ from __future__ import annotations
 import time
 
 import pytest
-from confluent_kafka import Consumer, TopicPartition
+from confluent_kafka import Consumer
 from pyspark.errors import StreamingQueryException
 from pyspark.sql import Row
 from tests.fresh import fresh
 from tests.spark.reading import PATIENCE_S, Spark, collect_into
 from tests.spark.writing import Topics
-
-
-def committed(spark: Spark, group: str, topic: str, partitions: int) -> dict[int, int]:
-    """As another client sees it; partitions without an offset are left out."""
-    consumer = Consumer({"bootstrap.servers": spark.bootstrap, "group.id": group})
-    try:
-        found = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], PATIENCE_S)
-    finally:
-        consumer.close()
-    return {one.partition: one.offset for one in found if one.offset >= 0}
 
 
 def test_a_group_follows_its_query_to_the_end_of_the_last_batch(spark: Spark, topics: Topics) -> None:
@@ -30,12 +20,12 @@ def test_a_group_follows_its_query_to_the_end_of_the_last_batch(spark: Spark, to
     options = {"subscribe": topic, "group": group, "start": "stored|earliest", "maxOffsetsPerTrigger": 20}
     batches = spark.drain(spark.checkpoint(), "partition int, offset long", **options)
     assert sum(map(len, batches)) == 30
-    assert committed(spark, group, topic, 2) == {0: 20, 1: 10}
+    assert topics.committed(group, topic, 2) == {0: 20, 1: 10}
     topics.write(topic, [b"v"] * 5, 1)
     # Another query, without that checkpoint, goes on where the group is.
     [rest] = spark.drain(spark.checkpoint(), "partition int, offset long", subscribe=topic, group=group)
     assert [(row.partition, row.offset) for row in rest] == [(1, offset) for offset in range(10, 15)]
-    assert committed(spark, group, topic, 2) == {0: 20, 1: 15}
+    assert topics.committed(group, topic, 2) == {0: 20, 1: 15}
 
 
 def test_a_query_that_waits_has_committed_what_it_has_read(spark: Spark, topics: Topics) -> None:
@@ -44,12 +34,12 @@ def test_a_query_that_waits_has_committed_what_it_has_read(spark: Spark, topics:
     frame = spark.stream("offset long", subscribe=topic, group=group, startingOffsets="latest")
     query = spark.start(frame, collect_into(batches), spark.checkpoint())
     query.processAllAvailable()
-    assert committed(spark, group, topic, 1) == {}, "where a query begins is not committed"
+    assert topics.committed(group, topic, 1) == {}, "where a query begins is not committed"
     topics.write(topic, [b"v"] * 3)
     query.processAllAvailable()
     assert sum(map(len, batches)) == 3
     deadline = time.monotonic() + PATIENCE_S
-    while committed(spark, group, topic, 1) != {0: 3}:
+    while topics.committed(group, topic, 1) != {0: 3}:
         assert time.monotonic() < deadline, "it is committed"
     query.stop()
 

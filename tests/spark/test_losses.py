@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from confluent_kafka import Producer, TopicPartition
+from confluent_kafka import Producer
 from pyspark.errors import PythonException, StreamingQueryException
 from pyspark.sql import Row
 from tests.fresh import fresh
@@ -15,12 +15,6 @@ from tests.spark.writing import Topics
 from lowwater.spark import losses
 
 PLACES = "partition int, offset long"
-
-
-def delete_before(topics: Topics, topic: str, offset: int) -> None:
-    done = topics.admin.delete_records([TopicPartition(topic, 0, offset)])
-    for each in done.values():
-        assert each.result(PATIENCE_S).low_watermark == offset
 
 
 def offsets(rows: list[Row]) -> list[int]:
@@ -34,7 +28,7 @@ def test_a_stream_names_what_is_gone_or_goes_on_and_writes_it_down(spark: Spark,
     [first] = spark.drain(checkpoint, PLACES, **options)
     assert offsets(first) == list(range(10))
     topics.write(topic, [b"v"] * 20)
-    delete_before(topics, topic, 25)
+    topics.delete_before(topic, 25)
     with pytest.raises(StreamingQueryException, match=rf"'{topic}' partition 0: offsets \[10, 25\) are gone"):
         spark.drain(checkpoint, PLACES, **options)
     [rest] = spark.drain(checkpoint, PLACES, failOnDataLoss="false", **options)
@@ -47,7 +41,7 @@ def test_a_stream_names_what_is_gone_or_goes_on_and_writes_it_down(spark: Spark,
 def test_a_batch_query_names_what_is_gone_or_goes_on(spark: Spark, topics: Topics) -> None:
     topic, ledger = topics.create(1), fresh("ledger")
     topics.write(topic, [b"v"] * 10)
-    delete_before(topics, topic, 4)
+    topics.delete_before(topic, 4)
     options = {"subscribe": topic, "startingOffsets": json.dumps({topic: {"0": 1}}), "lossLedger": ledger}
     with pytest.raises(PythonException, match=rf"'{topic}' partition 0: offsets \[1, 4\) are gone"):
         spark.read(PLACES, **options).collect()

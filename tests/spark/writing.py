@@ -82,6 +82,19 @@ class Topics:
         consumer.commit(offsets=wanted, asynchronous=False)
         consumer.close()
 
+    def committed(self, group: str, topic: str, partitions: int) -> dict[int, int]:
+        """As another client sees it; partitions without an offset are left out."""
+        consumer = Consumer({**self._settings, "group.id": group})
+        try:
+            found = consumer.committed([TopicPartition(topic, number) for number in range(partitions)], PATIENCE_S)
+        finally:
+            consumer.close()
+        return {one.partition: one.offset for one in found if one.offset >= 0}
+
+    def delete_before(self, topic: str, offset: int, partition: int = 0) -> None:
+        [done] = self.admin.delete_records([TopicPartition(topic, partition, offset)]).values()
+        assert done.result(PATIENCE_S).low_watermark == offset
+
     def read(self, *names: str) -> list[Written]:
         """Every row there is now, by topic, partition and offset."""
         consumer = Consumer({**self._settings, "group.id": fresh("oracle"), "enable.auto.commit": False})
