@@ -1,6 +1,6 @@
 """How far groups are behind: observed, judged, explained; and offsets that are set, with a way back.
 
-observation = await observe(cluster, ["billing"])     # asks the cluster
+observation = await observer.observe(["billing"])       # asks the cluster
 history.take(observation)                             # remembers
 report = judge(observation, history)                  # pure
 """

@@ -13,6 +13,7 @@ from lowwater.client.admin.groups import ListedGroup, list_groups
 from lowwater.client.admin.offsets import Bounds, bounds
 from lowwater.client.admin.outcomes import Outcomes
 from lowwater.client.cluster import NO_LEADER, Cluster, Topic
+from lowwater.client.driver import sleep
 from lowwater.client.errors import (
     BrokerError,
     ClientError,
@@ -25,17 +26,38 @@ from lowwater.client.group_offsets import Committed
 from lowwater.client.stamps import Place, Stamp, stamps
 from lowwater.errors import ErrorCode
 from lowwater.lag.commit_log import CommitLog
+from lowwater.lag.history import History
+from lowwater.lag.judging import judge
 from lowwater.lag.observation import Fault, GroupSeen, LoggedCommit, Observation, Standing
+from lowwater.lag.report import Report
 from lowwater.types import TopicPartition
 
 EMPTY = "Empty"
+WATCH_EVERY_MS = 1_000
 _READERS = ("", "consumer")
 _STAMPS_KEPT_MAX = 100_000
 
 
-async def observe(cluster: Cluster, groups: Iterable[str] | None = None) -> Observation:
-    """What is seen of these groups, or of all, by somebody who looks once."""
-    return await Observer(cluster).observe(groups)
+async def report(
+    cluster: Cluster,
+    groups: Iterable[str] | None = None,
+    *,
+    allowed: int = 0,
+    watch_for_ms: float = 0,
+    every_ms: float = WATCH_EVERY_MS,
+) -> Report:
+    """How these groups do, or all: by one look, or by as many as fit into a while."""
+    observer, history = Observer(cluster), History()
+    names = None if groups is None else list(groups)
+    driver = cluster.network.driver
+    until_ms = driver.monotonic_ms() + watch_for_ms
+    while True:
+        observation = await observer.observe(names)
+        history.take(observation)
+        left_ms = until_ms - driver.monotonic_ms()
+        if left_ms <= 0:
+            return judge(observation, history, allowed=allowed)
+        await sleep(driver, min(every_ms, left_ms))
 
 
 class Observer:
