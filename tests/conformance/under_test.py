@@ -44,14 +44,16 @@ NO_FIRST_RETENTION_RUN = {"log.initial.task.delay.ms": DAY_MS}
 
 
 @contextlib.contextmanager
-def running(name: str, overrides: Mapping[str, str] | None = None, *, apart: bool = False) -> Iterator[UnderTest]:
+def running(
+    name: str, overrides: Mapping[str, str] | None = None, *, apart: bool = False, kafka_brokers: int = 1
+) -> Iterator[UnderTest]:
     """A broker for the length of a `with`; `apart`: ours in a process of its own too, not in a thread."""
     settings = {**NO_RETENTION_RUNS, **(overrides or {})}
     if name == "kafka":
-        from peers.kafka import ApacheKafka
+        from peers.kafka import KafkaCluster
 
-        with ApacheKafka({**NO_FIRST_RETENTION_RUN, **settings}) as kafka:
-            yield UnderTest(name, kafka, kafka.log_dir)
+        with KafkaCluster({**NO_FIRST_RETENTION_RUN, **settings}, brokers=kafka_brokers) as kafka:
+            yield UnderTest(name, kafka, kafka.nodes[0].log_dir)
         return
     from lowwater.testing import Broker
 

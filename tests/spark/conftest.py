@@ -7,8 +7,9 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
+from peers import places
 from pyspark.sql import SparkSession
-from tests.conformance.under_test import UnderTest
+from tests.conformance.under_test import UnderTest, running
 from tests.conftest import require_peer
 from tests.spark.guarded import Guarded, guarded
 from tests.spark.reading import Spark
@@ -19,6 +20,7 @@ from lowwater.spark.launchers import worker_python
 
 SPARK_TESTS = Path(__file__).parent
 TIMEOUT_S = 600
+KAFKA_BROKERS = 3
 """A session takes a minute to start on a busy machine."""
 _QUICK_FILES = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
 CONFS = {
@@ -49,6 +51,13 @@ def pytest_collection_modifyitems(items: Sequence[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="session")
+def broker(against: str) -> Iterator[UnderTest]:
+    """Ours; or Apache Kafka, then as a cluster, so that leaders are spread."""
+    with running(against, kafka_brokers=KAFKA_BROKERS) as under_test:
+        yield under_test
+
+
+@pytest.fixture(scope="session")
 def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
     require_peer("java")
     use_java()
@@ -59,11 +68,18 @@ def session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SparkSession]:
         "spark.eventLog.dir": tmp_path_factory.mktemp("events").as_uri(),
     }
     builder = SparkSession.builder.master("local[2]").appName("tests")
-    for name, value in (CONFS | EVENT_LOG | folders).items():
+    for name, value in (CONFS | EVENT_LOG | folders | connector_jars()).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session
     session.stop()
+
+
+def connector_jars() -> dict[str, str]:
+    """Spark's own Kafka connector beside ours, where it was brought: a session takes jars only when it starts."""
+    if places.missing_connector():
+        return {}
+    return {"spark.jars": ",".join(map(str, sorted(places.SPARK_LIBS.glob("*.jar"))))}
 
 
 @pytest.fixture
