@@ -43,6 +43,7 @@ class Options:
     offsets_max: int | None
     offsets_min: int | None = None
     delay_max_ms: int = 1000
+    cut_ms: int | None = None
     tasks_min: int | None = None
     tasks_max: int | None = None
     task_records_max: int | None = None

@@ -2,7 +2,7 @@
 
 Spark asks for the latest offsets without a pause while there is nothing to read. An answer that says "nothing new" has
 to rest on what brokers said after Spark asked, or rows that were written before would be overlooked; so such answers
-are asked for anew, but not more often than every `PACE_MS`. Brokers that do not answer in time hold nothing up: the
+are asked for anew, but at the pace that the query was given, and more slowly while nothing comes. Brokers that do not answer in time hold nothing up: the
 last answer counts until they do.
 """
 
@@ -22,13 +22,12 @@ from lowwater.client.topic_ids import id_text
 from lowwater.client.watching import TopicWatch
 from lowwater.positions.position import StartPosition
 from lowwater.spark.driver_client import DriverClient
+from lowwater.spark.pacing import Pace
 from lowwater.spark.snapshot import Head, Snapshot
 from lowwater.types import TopicPartition
 from lowwater.wire.schema import ZERO_UUID
 
 LOG = logging.getLogger("lowwater.spark")
-PACE_MS = 25
-"""So long a look for what is new keeps its distance from the one before."""
 PATIENCE_MS = 2_000
 """So long Spark waits for an answer when there is an older one."""
 WIDE_MS = 1_000
@@ -49,9 +48,10 @@ class Topics(Protocol):
 class Heads:
     """For the one thread that plans. Everything is retried within default.api.timeout.ms; errors are ClientErrors."""
 
-    def __init__(self, client: DriverClient, topics: Topics, isolation: str) -> None:
+    def __init__(self, client: DriverClient, topics: Topics, isolation: str, align_with: Collection[str] = ()) -> None:
+        """`align_with`: further topics whose ends are asked as well."""
         self._client = client
-        self._looks = Looks(client, topics, isolation)
+        self._looks = Looks(client, topics, isolation, align_with)
         self._latest: Snapshot | None = None
         self._looking: Flow[Snapshot] | None = None
 
@@ -103,20 +103,23 @@ class Heads:
 class Looks:
     """The flows behind it, in the client's thread."""
 
-    def __init__(self, client: DriverClient, topics: Topics, isolation: str) -> None:
+    def __init__(self, client: DriverClient, topics: Topics, isolation: str, align_with: Collection[str]) -> None:
         self._cluster = client.cluster
         self._driver = client.cluster.network.driver
         names = topics.names or {one.topic for one in topics.partitions}
         self._watch = TopicWatch(client.cluster, names, topics.pattern)
+        self._others_watch = TopicWatch(client.cluster, align_with) if align_with else None
+        self._others: Mapping[str, Topic] = {}
         self._chosen = frozenset(topics.partitions)
         self._isolation = isolation
         self._topics: Mapping[str, Topic] = {}
         self._log_starts: dict[TopicPartition, int] = {}
         self._began_ms = float("-inf")
         self._wide_ms = float("-inf")
+        self._pace = Pace()
 
     async def look(self, pace_ms: float, is_wide: bool) -> Snapshot:
-        rest_ms = self._began_ms + pace_ms - self._driver.monotonic_ms()
+        rest_ms = self._began_ms + self._pace.pause_ms(pace_ms) - self._driver.monotonic_ms()
         if rest_ms > 0:
             await sleep(self._driver, rest_ms)
         self._began_ms = self._driver.monotonic_ms()
@@ -131,14 +134,18 @@ class Looks:
     async def _snapshot(self, *, is_wide: bool) -> Snapshot:
         asked_ms = self._driver.now_ms()
         partitions = await self.partitions() if is_wide else self._partitions()
-        unknown = [one for one in partitions if is_wide or one not in self._log_starts]
-        asked = [dict.fromkeys(partitions, LATEST), dict.fromkeys(unknown, EARLIEST)]
+        others = await self._other_partitions(is_wide)
+        every = [*partitions, *others]
+        unknown = [one for one in every if is_wide or one not in self._log_starts]
+        asked = [dict.fromkeys(every, LATEST), dict.fromkeys(unknown, EARLIEST)]
         ends, starts = await list_offsets_many(self._cluster, asked, isolation=self._isolation)
         self._log_starts.update({one: found.offset for one, found in starts.items()})
         if is_wide:
             self._wide_ms = self._began_ms
-        heads = {one: Head(self._log_starts[one], ends[one].offset, ends[one].leader_epoch) for one in partitions}
-        return Snapshot(heads, self._ids(), asked_ms)
+        heads = {one: Head(self._log_starts[one], ends[one].offset, ends[one].leader_epoch) for one in every}
+        own = {one: heads[one] for one in partitions}
+        self._pace.saw(heads)
+        return Snapshot(own, self._ids(), asked_ms, {one: heads[one] for one in others})
 
     async def partitions(self) -> list[TopicPartition]:
         self._topics = (await self._watch.look()).topics
@@ -147,6 +154,15 @@ class Looks:
         if missing:
             await self._cluster.leaders(missing[:1])  # which says what is wrong with it
         return found
+
+    async def _other_partitions(self, is_wide: bool) -> list[TopicPartition]:
+        """Those that are not read, but aligned with."""
+        if self._others_watch is None:
+            return []
+        if is_wide:
+            self._others = (await self._others_watch.look()).topics
+        every = (TopicPartition(name, number) for name, topic in self._others.items() for number in topic.partitions)
+        return sorted(set(every).difference(self._partitions()))
 
     def _partitions(self) -> list[TopicPartition]:
         every = (TopicPartition(name, number) for name, topic in self._topics.items() for number in topic.partitions)

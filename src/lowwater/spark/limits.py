@@ -34,6 +34,8 @@ class Limits(Protocol):
     def offsets_min(self) -> int | None: ...
     @property
     def delay_max_ms(self) -> int: ...
+    @property
+    def cut_ms(self) -> int | None: ...
 
 
 class RangeError(LowwaterError, ValueError):
@@ -71,7 +73,27 @@ def default_limit(limits: Limits) -> int | None:
     """
     if limits.offsets_max is not None:
         return limits.offsets_max
-    return OFFSET_MAX if limits.offsets_min is not None else None
+    return OFFSET_MAX if limits.offsets_min is not None or limits.cut_ms is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Readable:
+    """What there is from an offset on: where each partition begins and ends. `introduced`: those that are new."""
+
+    begins: Ends
+    heads: Ends
+    introduced: Ends
+
+    @property
+    def count(self) -> int:
+        return sum(max(head - self.begins[one], 0) for one, head in self.heads.items())
+
+
+def readable(start: Offset, snapshot: Snapshot, target: Ends | None = None) -> Readable:
+    """`target`: the heads that an available-now query is to reach; partitions that came later are left out."""
+    heads = _heads(start, snapshot, target)
+    introduced = {one: snapshot.partitions[one].log_start for one in heads if one not in start.at}
+    return Readable({one: _begin(one, start, snapshot) for one in heads}, heads, introduced)
 
 
 def batch_end(
@@ -89,15 +111,14 @@ def batch_end(
     `limit` None: all there is. `last_ms`: when the answer was last not WAIT. `target`: the heads that an available-now
     query is to reach; what is behind them, and partitions that came later, are left to the next run.
     """
-    heads = _heads(start, snapshot, target)
-    introduced = {one: snapshot.partitions[one].log_start for one in heads if one not in start.at}
-    begins = {one: _begin(one, start, snapshot) for one in heads}
+    found = readable(start, snapshot, target)
     if limit is None:
-        return BatchEnd(heads, introduced)
-    total = sum(max(head - begins[one], 0) for one, head in heads.items())
-    if target is None and _is_too_early(total, limits, now_ms, last_ms):
+        return BatchEnd(found.heads, found.introduced)
+    total = found.count
+    if target is None and is_too_early(total, limits, now_ms, last_ms):
         return WAIT
-    return BatchEnd({one: _limited(begins[one], head, limit, total) for one, head in heads.items()}, introduced)
+    ends = {one: _limited(found.begins[one], head, limit, total) for one, head in found.heads.items()}
+    return BatchEnd(ends, found.introduced)
 
 
 def _heads(start: Offset, snapshot: Snapshot, target: Ends | None) -> dict[TopicPartition, int]:
@@ -116,7 +137,8 @@ def _begin(one: TopicPartition, start: Offset, snapshot: Snapshot) -> int:
     return max(start.at.get(one, log_start), log_start)
 
 
-def _is_too_early(count: int, limits: Limits, now_ms: int, last_ms: int | None) -> bool:
+def is_too_early(count: int, limits: Limits, now_ms: int, last_ms: int | None) -> bool:
+    """Whether `minOffsetsPerTrigger` wants to wait for more."""
     if limits.offsets_min is None or count >= limits.offsets_min:
         return False
     return last_ms is not None and now_ms - last_ms < limits.delay_max_ms

@@ -274,7 +274,8 @@ OWN_OPTIONS = (
            "then reads several partitions. Worth setting to the number of cores where there are many small "
            "partitions. Unless set: one task for each partition, as the connector has it.", ours=True),
     Option("headInterval", SPAN, "25ms", STREAM,
-           "A stream that waits for records asks where its partitions end not more often than this.", ours=True),
+           "A stream that waits for records asks where its partitions end not more often than this. While none come "
+           "the pause doubles, up to eight times as long.", ours=True),
     Option("stopFile", TEXT, None, STREAM,
            "The name of a file beside the driver. Once it is there no new micro-batch begins: the query can be stopped "
            "without cutting one off. Pipelines use it.", ours=True),
@@ -307,18 +308,24 @@ DECODE_OPTIONS = (
            "the reason, `value_raw` and `value_error`.", ours=True),
 )  # fmt: skip
 
+TIME_OPTIONS = (
+    Option("cut", SPAN, None, STREAM,
+           "End each micro-batch at [one moment in all partitions](spark-time.md), so that they do not drift apart. "
+           "This is the span of event time of a batch, at most. `once` leaves it out.", ours=True),
+    Option("idleTimeout", DURATION, "10s", STREAM,
+           "How long a partition that has got nothing may hold the cut of the others. With `cut`.", ours=True),
+    Option("alignWith", TOPICS, None, STREAM,
+           "Further topics by which the moment is chosen: those that other sources of the same query read, so that a "
+           "join does not drift apart. The same `cut` and `maxOffsetsPerTrigger` for all of them. With `cut`.",
+           ours=True),
+)  # fmt: skip
+
 LATER_OPTIONS = (
-    Option("cut", SPAN, None, STREAM, "End each micro-batch at one moment in all partitions; the span of event time "
-           "of a batch.", ours=True, is_built=False),
     Option("order", _one_of("none", "timestamp"), "none", SOURCE,
            "Whether the rows of a batch come in the order of their timestamps.", ours=True, is_built=False),
     Option("maxOutOfOrder", DURATION, "1m", SOURCE, "How far behind the newest before it in its partition a row may be "
            "and still come in order; one that is further behind comes so much after its time. With `order`.",
            ours=True, is_built=False),
-    Option("idleTimeout", DURATION, None, STREAM, "How long a partition without new records may hold the cut. With "
-           "`cut`.", ours=True, is_built=False),
-    Option("alignWith", TOPICS, None, STREAM, "Further topics by which the moment is chosen, so that two sources of a "
-           "join do not drift apart. With `cut`.", ours=True, is_built=False),
 )  # fmt: skip
 
 SINK_OPTIONS = (
@@ -336,7 +343,7 @@ SINK_OPTIONS = (
            "With `exactlyOnce`.", ours=True),
 )  # fmt: skip
 
-OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *SINK_OPTIONS, *LATER_OPTIONS)
+OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *TIME_OPTIONS, *SINK_OPTIONS, *LATER_OPTIONS)
 OPTION = {option.key: option for option in OPTIONS}
 ALIASES = {alias.lower(): option.key for option in OPTIONS for alias in option.aliases}
 # What Spark itself hands over with the rest, and what the connector's own tests set.

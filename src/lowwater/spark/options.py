@@ -49,7 +49,7 @@ class SourceOptions:
     cut_ms: int | None = None
     order: str = "none"
     out_of_order_ms: int = 0
-    idle_ms: int | None = None
+    idle_ms: int = 10_000
     align_with: tuple[str, ...] = ()
     warnings: tuple[str, ...] = ()
 

@@ -13,6 +13,7 @@ from lowwater.spark.option_table import (
     LATER_OPTIONS,
     OWN_OPTIONS,
     SINK_OPTIONS,
+    TIME_OPTIONS,
     Option,
     Where,
 )
@@ -34,6 +35,11 @@ PARTS: tuple[tuple[str, tuple[Option, ...], str], ...] = (
     ("As the Kafka connector has them", KAFKA_OPTIONS, ""),
     ("Ours", OWN_OPTIONS, ""),
     ("Decoding", DECODE_OPTIONS, "With `decode`, bytes become columns; without it, none of the others may be given."),
+    (
+        "By time",
+        TIME_OPTIONS,
+        "How micro-batches are aligned by time is told in [Batches that end at one moment](spark-time.md).",
+    ),
     (
         "Writing once",
         SINK_OPTIONS,

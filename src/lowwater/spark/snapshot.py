@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from lowwater.types import TopicPartition
 
@@ -19,8 +19,12 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Snapshot:
-    """`ids` are as Kafka writes them, by topic; a topic whose id no broker tells is left out."""
+    """`ids` are as Kafka writes them, by topic; a topic whose id no broker tells is left out.
+
+    `others` are partitions that are not read, but by which batches are aligned.
+    """
 
     partitions: Mapping[TopicPartition, Head]
     ids: Mapping[str, str]
     asked_ms: int
+    others: Mapping[TopicPartition, Head] = field(default_factory=dict)

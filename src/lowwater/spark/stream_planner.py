@@ -9,19 +9,28 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from functools import cached_property
 from typing import Any
 
+from lowwater.client.errors import ClientError
 from lowwater.spark import data_loss
+from lowwater.spark.aligning.alignment import Alignment, Planned
+from lowwater.spark.aligning.brokers import BrokerLogs
+from lowwater.spark.aligning.logs import Edge
+from lowwater.spark.aligning.timestamp_types import warn_of_types
 from lowwater.spark.driver_client import DriverClient
 from lowwater.spark.following import Follower
 from lowwater.spark.heads import PATIENCE_MS, Heads
-from lowwater.spark.limits import WAIT, Gap, batch_end, gaps
-from lowwater.spark.offsets import Offset, advance, check_ids, ranges
+from lowwater.spark.limits import WAIT, Ends, Gap, batch_end, gaps, is_too_early, readable
+from lowwater.spark.offsets import Offset, Plan, advance, check_ids, ranges
+from lowwater.spark.option_table import OptionError
 from lowwater.spark.options import SourceOptions
+from lowwater.spark.slicing import ordered_tasks, plan_slices
 from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
 from lowwater.system import SystemIds
+from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.spark")
 _LINEAGE_BYTES = 4
@@ -39,6 +48,7 @@ class StreamPlanner:
         self._last_ms: int | None = None
         self._lineage = SystemIds().uuid()[:_LINEAGE_BYTES].hex()
         self._told: set[Gap] = set()
+        self._typed: set[str] = set()
         for warning in options.warnings:
             LOG.warning("%s", warning)
 
@@ -53,7 +63,14 @@ class StreamPlanner:
 
     @cached_property
     def _heads(self) -> Heads:
-        return Heads(self.client, self._options.topics, self._options.isolation)
+        return Heads(self.client, self._options.topics, self._options.isolation, self._options.align_with)
+
+    @cached_property
+    def _alignment(self) -> Alignment | None:
+        options = self._options
+        if options.cut_ms is None:
+            return None
+        return Alignment(BrokerLogs(self.client, options.isolation), options.cut_ms, options.idle_ms)
 
     def close(self) -> None:
         client = self.__dict__.pop("client", None)
@@ -77,7 +94,17 @@ class StreamPlanner:
         options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
         if self._target is not None:
             self._target = snapshot  # no start lies behind that
+        if self._alignment is not None and snapshot.others:
+            self._alignment.begin_others(self._other_starts(snapshot))
         return Offset.initial(starts, snapshot.ids, self._lineage)
+
+    def _other_starts(self, snapshot: Snapshot) -> dict[TopicPartition, int]:
+        """Of partitions that other sources read: where this one would begin, or else with what they have."""
+        try:
+            wishes = self._options.start.wishes(list(snapshot.others))
+        except OptionError:
+            return {one: head.log_start for one, head in snapshot.others.items()}
+        return self._heads.resolve(wishes, self._options.group)
 
     # -- where a batch ends
 
@@ -127,13 +154,75 @@ class StreamPlanner:
         target = None
         if snapshot is self._target:
             target = {one: head.end for one, head in snapshot.partitions.items()}
+        if limit is not None and self._alignment is not None:
+            return self._cut(start, snapshot, limit, now_ms, target)
         found = batch_end(
             start, snapshot, self._options, now_ms=now_ms, last_ms=self._last_ms, limit=limit, target=target
         )
         if found is WAIT:
             return start
         self._last_ms = now_ms
-        return advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
+        return self._ordered(
+            start, advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
+        )
+
+    def _ordered(self, start: Offset, end: Offset) -> Offset:
+        """With the bounds of the slices of time, where the batch is to be in order."""
+        if self._options.order != "timestamp" or end is start:
+            return end
+        plan = replace(end.plan or Plan(), out_of_order_ms=self._options.out_of_order_ms)
+        return replace(
+            end, plan=replace(plan, slices=plan_slices(self.client, ranges(start, end), plan, self._options))
+        )
+
+    def _cut(self, start: Offset, snapshot: Snapshot, limit: int, now_ms: int, target: Ends | None) -> Offset:
+        """The end of a batch at one moment in all partitions."""
+        found = readable(start, snapshot, target)
+        if target is None and is_too_early(found.count, self._options, now_ms, self._last_ms):
+            return start
+        edges = {one: Edge(found.begins[one], head) for one, head in found.heads.items()}
+        planned = self._aligned(start, edges, snapshot, limit, now_ms, is_live=target is None)
+        if planned is None:
+            return start
+        self._last_ms = now_ms
+        end = advance(
+            start,
+            planned.ends,
+            found.introduced,
+            ids=snapshot.ids,
+            lineage=self._lineage,
+            plan=planned.plan,
+            also_empty=planned.also_empty,
+        )
+        return self._ordered(start, end)
+
+    def _aligned(
+        self,
+        start: Offset,
+        edges: dict[TopicPartition, Edge],
+        snapshot: Snapshot,
+        limit: int,
+        now_ms: int,
+        *,
+        is_live: bool,
+    ) -> Planned | None:
+        """A stream that goes on waits for brokers that do not answer; one that ends would miss what is there."""
+        assert self._alignment is not None
+        self._mention_types(snapshot)
+        try:
+            return self._alignment.plan(start, edges, snapshot.others, limit=limit, now_ms=now_ms, is_live=is_live)
+        except ClientError as error:
+            if not is_live or not error.retriable:
+                raise
+            LOG.warning("where partitions were at a time cannot be asked, it is tried again: %s", error)
+            return None
+
+    def _mention_types(self, snapshot: Snapshot) -> None:
+        """Once for each topic: alignment is by the time in the record."""
+        topics = {one.topic for one in (*snapshot.partitions, *snapshot.others)}
+        if not topics <= self._typed:
+            warn_of_types(self.client, topics)
+            self._typed |= topics
 
     def _look_for_gaps(self, start: Offset, snapshot: Snapshot) -> None:
         """Each is told once: Spark asks many times a second. A topic that was made anew is another matter."""
@@ -162,4 +251,6 @@ class StreamPlanner:
         until = Offset.parse(end)
         found = ranges(Offset.parse(start), until)
         lineage = until.lineage or ""
+        if until.plan is not None and until.plan.out_of_order_ms is not None:
+            return ordered_tasks(found, until.plan, ids=until.ids, lineage=lineage)
         return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids, lineage=lineage)

@@ -30,6 +30,7 @@ class Given:
     offsets_max: int | None = None
     offsets_min: int | None = None
     delay_max_ms: int = 900_000
+    cut_ms: int | None = None
 
 
 def snapshot(**heads):
@@ -190,6 +191,8 @@ def test_its_limits_end_where_it_ends():
         (Given(offsets_max=7), 7),
         (Given(offsets_min=7), OFFSET_MAX),
         (Given(offsets_max=9, offsets_min=7), 9),
+        (Given(cut_ms=7), OFFSET_MAX),
+        (Given(cut_ms=7, offsets_max=9), 9),
     ],
 )
 def test_the_usual_limit_is_a_number_as_soon_as_anything_limits(given, limit):

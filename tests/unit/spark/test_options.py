@@ -629,17 +629,36 @@ def test_what_spark_hands_over_itself_is_not_mentioned():
     assert SinkOptions.parse({**SERVERS, "checkpointLocation": "/tmp/x"}).warnings == ()
 
 
+# ---- cuts
+
+
+def test_a_cut_is_a_span_of_time():
+    given = stream(cut="10m", idleTimeout="30s", alignWith="b, c")
+    assert (given.cut_ms, given.idle_ms, given.align_with) == (600_000, 30_000, ("b", "c"))
+
+
+def test_a_cut_waits_ten_seconds_for_a_silent_partition_unless_told():
+    assert stream(cut="10m").idle_ms == 10_000
+
+
+@pytest.mark.parametrize("options", [{"idleTimeout": "30s"}, {"alignWith": "b"}])
+def test_what_belongs_to_a_cut_is_refused_without_one(options):
+    assert "counts only with cut" in refusal(stream, **options)
+
+
+@pytest.mark.parametrize("span", ["0s", "-1m", "soon"])
+def test_a_span_that_is_none_is_refused(span):
+    assert "cut" in refusal(stream, cut=span)
+
+
 # ---- options that have to wait
 
 
 @pytest.mark.parametrize(
     "options",
     [
-        {"cut": "10m"},
         {"order": "timestamp"},
         {"order": "timestamp", "maxOutOfOrder": "5m"},
-        {"cut": "10m", "idleTimeout": "30s"},
-        {"cut": "10m", "alignWith": "b"},
     ],
 )
 def test_what_cannot_be_done_yet_is_refused_and_not_passed_over(options):

@@ -1,0 +1,160 @@
+"""Cuts from one batch to the next: what is remembered between plannings."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
+
+from lowwater.spark.aligning.choosing import Choice, choose, choose_late
+from lowwater.spark.aligning.live_edge import LiveEdge
+from lowwater.spark.aligning.logs import Edge, Logs
+from lowwater.spark.aligning.survey import Survey
+from lowwater.spark.aligning.windows import Standing, Windows
+from lowwater.spark.offsets import Offset, Place, Plan
+from lowwater.spark.snapshot import Head
+from lowwater.types import TopicPartition
+
+LOG = logging.getLogger("lowwater.spark")
+_Mark: TypeAlias = tuple[int | None, Place | None]
+_MARKS_MAX = 3
+
+
+class CountedLogs(Logs, Protocol):
+    asked: int
+
+
+@dataclass(frozen=True, slots=True)
+class Planned:
+    """`also_empty`: other sources of the query go on by this cut, so it counts although there is nothing to read."""
+
+    ends: Mapping[TopicPartition, int]
+    plan: Plan
+    also_empty: bool
+
+
+class Alignment:
+    """One for the life of a query's planner. `others` are partitions that are aligned with and not read.
+
+    Where the sources that read them stand is not known here: they are followed as if they were read by the same cuts.
+    """
+
+    def __init__(self, logs: CountedLogs, span_ms: int, idle_ms: int, *, windows: Windows | None = None) -> None:
+        self._logs = logs
+        self._span_ms = span_ms
+        self._windows = windows or Windows()
+        self._live_edge = LiveEdge(span_ms, idle_ms)
+        self._places: dict[_Mark, dict[TopicPartition, int]] = {}
+        self._held: tuple[Offset, Mapping[TopicPartition, Edge], Choice] | None = None
+
+    def begin_others(self, starts: Mapping[TopicPartition, int]) -> None:
+        """Where the sources that read them begin, as far as that can be told from here."""
+        self._places[(None, None)] = dict(starts)
+
+    def plan(
+        self,
+        start: Offset,
+        edges: Mapping[TopicPartition, Edge],
+        others: Mapping[TopicPartition, Head],
+        *,
+        limit: int,
+        now_ms: int,
+        is_live: bool,
+    ) -> Planned | None:
+        """The batch from `start` on; None: there is none, or not yet. `is_live`: more may come before its cut."""
+        self._logs.asked = 0
+        every = {**edges, **self._other_edges(start, edges, others, now_ms)}
+        self._live_edge.note({one: edge.head for one, edge in every.items()}, now_ms)
+        choice = self._choice(start, every, limit, now_ms, is_live=is_live)
+        if choice is None:
+            return None
+        self._follow_others(choice, every, others)
+        return self._planned(start, choice, edges, has_others=bool(others))
+
+    # -- which cut
+
+    def _choice(
+        self, start: Offset, edges: Mapping[TopicPartition, Edge], limit: int, now_ms: int, *, is_live: bool
+    ) -> Choice | None:
+        last_ms, rest = _mark(start)
+        if self._held is not None and self._held[:2] == (start, edges):
+            choice = self._held[2]  # nothing is new but the time
+            return None if self._is_held(choice, edges, now_ms) else choice
+        survey = Survey(self._logs, edges, self._windows, span_ms=self._span_ms, now_ms=now_ms)
+        found = choose(survey, self._span_ms, last_ms=last_ms, is_rest=rest is not None, limit=limit)
+        if found is None or not is_live or not self._is_held(found, edges, now_ms):
+            return found
+        late = None if last_ms is None else choose_late(survey, last_ms, limit)
+        if late is None:
+            self._held = (start, edges, found)
+        return late
+
+    def _is_held(self, choice: Choice, edges: Mapping[TopicPartition, Edge], now_ms: int) -> bool:
+        reaches = choice.reached.reaches
+        waited_for = [
+            one
+            for one in edges
+            if one not in reaches or (reaches[one].standing is Standing.OPEN and not reaches[one].is_short)
+        ]
+        is_passed = any(each.standing is not Standing.OPEN for each in reaches.values())
+        return self._live_edge.holds(choice.cut_ms, waited_for, is_passed=is_passed, now_ms=now_ms)
+
+    def _planned(
+        self, start: Offset, choice: Choice, edges: Mapping[TopicPartition, Edge], *, has_others: bool
+    ) -> Planned:
+        last_ms, rest = _mark(start)
+        ends = {one: choice.ends.get(one, edge.start) for one, edge in edges.items()}
+        reaches = choice.reached.reaches
+        ahead = sum(reaches[one].ahead for one, end in ends.items() if one in reaches and end == reaches[one].end)
+        plan = Plan(last_ms, choice.cut_ms, choice.rest, asked=self._logs.asked, ahead=ahead)
+        if ahead:
+            LOG.warning(
+                "%d rows of the batch up to %d ms are stamped at or after that; they are read", ahead, plan.cut_ms
+            )
+        return Planned(ends, plan, has_others and (plan.cut_ms, plan.rest) != (last_ms, rest))
+
+    # -- partitions that are not read here
+
+    def _other_edges(
+        self,
+        start: Offset,
+        edges: Mapping[TopicPartition, Edge],
+        others: Mapping[TopicPartition, Head],
+        now_ms: int,
+    ) -> dict[TopicPartition, Edge]:
+        if not others:
+            return {}
+        places = self._places.setdefault(_mark(start), {})
+        missing = [one for one in others if one not in places]
+        if missing:
+            places.update(self._found_at(missing, self._time_of(start, edges, now_ms), others))
+        return {one: Edge(min(max(places[one], head.log_start), head.end), head.end) for one, head in others.items()}
+
+    def _found_at(
+        self, missing: list[TopicPartition], time_ms: int, others: Mapping[TopicPartition, Head]
+    ) -> dict[TopicPartition, int]:
+        found = self._logs.first_at(missing, time_ms)
+        return {one: others[one].end if (stamp := found[one]) is None else stamp.offset for one in missing}
+
+    def _time_of(self, start: Offset, edges: Mapping[TopicPartition, Edge], now_ms: int) -> int:
+        """How far the query is: by its last cut, or else by what it is to read next."""
+        last_ms, _ = _mark(start)
+        if last_ms is not None:
+            return last_ms
+        return Survey(self._logs, edges, self._windows, span_ms=self._span_ms, now_ms=now_ms).earliest_ms()
+
+    def _follow_others(
+        self, choice: Choice, edges: Mapping[TopicPartition, Edge], others: Mapping[TopicPartition, Head]
+    ) -> None:
+        if not others:
+            return
+        mark = (choice.cut_ms, choice.rest)
+        self._places.pop(mark, None)
+        self._places[mark] = {one: choice.ends.get(one, edges[one].start) for one in others}
+        while len(self._places) > _MARKS_MAX:
+            del self._places[next(iter(self._places))]
+
+
+def _mark(start: Offset) -> _Mark:
+    return (None, None) if start.plan is None else (start.plan.cut_ms, start.plan.rest)

@@ -1,0 +1,91 @@
+"""Where all partitions would end at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from lowwater.spark.aligning.logs import Edge, Logs, Stamp
+from lowwater.spark.aligning.windows import Reach, Standing, Windows
+from lowwater.types import TopicPartition
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """At one time, by partition; those without anything to read are left out."""
+
+    time_ms: int
+    reaches: Mapping[TopicPartition, Reach]
+    count: int
+    """Offsets up to there, of all of them together."""
+
+    @property
+    def ahead(self) -> int:
+        return sum(each.ahead for each in self.reaches.values())
+
+    @property
+    def next_ms(self) -> int:
+        """The earliest row to come, of those that stand ahead."""
+        return min(each.next_ms for each in self.reaches.values() if each.next_ms is not None)
+
+    @property
+    def short(self) -> list[TopicPartition]:
+        """Those that have more before the time than was looked at."""
+        return sorted(one for one, each in self.reaches.items() if each.is_short)
+
+
+class Survey:
+    """One planning. What was asked once is known."""
+
+    def __init__(
+        self, logs: Logs, edges: Mapping[TopicPartition, Edge], windows: Windows, *, span_ms: int, now_ms: int
+    ) -> None:
+        self._logs = logs
+        self._windows = windows
+        self._span_ms = span_ms
+        self._now_ms = now_ms
+        self._known: dict[int, Reached] = {}
+        self.edges = edges
+        self.unread = {one: edge for one, edge in sorted(edges.items()) if edge.size}
+        self._heads = {one: edge.head for one, edge in self.unread.items()}
+        windows.forget_read(edges)
+
+    def at(self, time_ms: int) -> Reached:
+        if time_ms not in self._known:
+            self._known[time_ms] = self._find(time_ms)
+        return self._known[time_ms]
+
+    def _find(self, time_ms: int) -> Reached:
+        found = self._logs.first_at(self.unread.keys(), time_ms)
+        reaches = {one: self._certain(one, found[one], time_ms) for one in self.unread}
+        doubtful = {one: self._place(one, found[one]) for one, each in reaches.items() if each is None}
+        looked = self._windows.reach(doubtful, self._heads, time_ms, self._future_ms(time_ms), self._logs)
+        every = {one: each if each is not None else looked[one] for one, each in reaches.items()}
+        return Reached(time_ms, every, sum(each.end - self.unread[one].start for one, each in every.items()))
+
+    def _certain(self, one: TopicPartition, stamp: Stamp | None, time_ms: int) -> Reach | None:
+        """None: it has to be looked at."""
+        edge = self.unread[one]
+        if stamp is None or stamp.offset > edge.head:
+            return Reach(edge.head, Standing.OPEN)  # what came behind the head is for the next planning
+        if stamp.offset == edge.head:
+            return Reach(edge.head, Standing.PAST)
+        if stamp.offset <= edge.start or stamp.time_ms >= time_ms + self._span_ms:
+            return None  # a row out of its time, or a transaction's end, perhaps
+        return Reach(stamp.offset, Standing.PAST)
+
+    def _place(self, one: TopicPartition, stamp: Stamp | None) -> int:
+        start = self.unread[one].start
+        return start if stamp is None else max(stamp.offset, start)
+
+    def _future_ms(self, time_ms: int) -> int:
+        """What is stamped later than this is not waited for. Times that are all to come are taken as they are."""
+        return self._now_ms + 2 * self._span_ms if time_ms <= self._now_ms + self._span_ms else 1 << 63
+
+    def earliest_ms(self) -> int:
+        """Of the next rows of all partitions, fetched; now, when there are none."""
+        starts = {one: edge.start for one, edge in self.unread.items()}
+        self._windows.look_at(starts, self._heads, self._logs)
+        future_ms = self._now_ms + 2 * self._span_ms
+        found = [self._windows.earliest(one, at, future_ms) for one, at in starts.items()]
+        return min((each for each in found if each is not None), default=self._now_ms)
