@@ -7,7 +7,7 @@ import random
 import pytest
 from tests.conformance.clients.base import ClientError
 from tests.conformance.groups.stage import eventually
-from tests.conformance.transactions.face import Can
+from tests.conformance.transactions.face import Can, MemberOf
 from tests.conformance.transactions.fixtures import BrokerOf, set_transaction_version
 from tests.conformance.transactions.kinds import KINDS, READERS, by, by_each
 from tests.conformance.transactions.scene import Scene
@@ -186,6 +186,28 @@ def test_transactions_go_on_while_transaction_version_changes(name: str, transac
         scene.until_ended((topic, 0))
         assert scene.view(topic) == [b"0", b"1", b"2", b"1", b"2"]
         assert scene.log_end(topic) == 20
+
+
+@pytest.mark.peer("kafka")
+@pytest.mark.parametrize("is_open", [False, True], ids=["between transactions", "in the middle of one"])
+def test_our_producer_goes_on_when_transaction_version_is_lowered(is_open: bool, transaction_broker: BrokerOf) -> None:
+    [kind] = [kind for kind in KINDS if kind.name == "lowwater"]
+    with Scene(transaction_broker(0), kind) as scene:
+        set_transaction_version(scene.broker, 2)
+        topic, producer = scene.topic(partitions=1), scene.producer()
+        for place in range(4):
+            if place == 1 and not is_open:
+                set_transaction_version(scene.broker, 1)
+            producer.begin()
+            producer.send(topic, b"%d" % place)
+            if place == 1 and is_open:
+                set_transaction_version(scene.broker, 1)
+            if place:
+                producer.send_offsets(MemberOf(scene.group), {(topic, 0): place})
+            (producer.abort if place == 2 else producer.commit)()
+        scene.until_ended((topic, 0))
+        assert scene.view(topic) == [b"0", b"1", b"3"]
+        assert scene.stable_offset((topic, 0)) == 3
 
 
 @by("confluent")

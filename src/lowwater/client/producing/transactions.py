@@ -14,6 +14,7 @@ from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.driver import sleep
 from lowwater.client.errors import (
     AbortableError,
+    BrokerError,
     ClientError,
     TransactionError,
     broker_error,
@@ -163,10 +164,13 @@ class Transactions:
         """End what an earlier producer of this id left open, and take its place."""
         self.require("init_transactions")
         await self._identify(timeout_ms)
-        node = await self._coordinator.node(timeout_ms)
-        self._has_epochs = await has_epoch_per_transaction(self._cluster, node)
+        await self._look_up_level(timeout_ms)
         self.state = State.READY
         return self._identity
+
+    async def _look_up_level(self, timeout_ms: float | None) -> None:
+        node = await self._coordinator.node(timeout_ms)
+        self._has_epochs = await has_epoch_per_transaction(self._cluster, node)
 
     def begin(self) -> None:
         self.require("begin_transaction")
@@ -200,19 +204,34 @@ class Transactions:
     async def _end(self, *, commit: bool, timeout_ms: float | None) -> None:
         try:
             if self._is_begun:
-                self._identity = await end_at(
-                    self._coordinator,
-                    self._prepared(),
-                    commit=commit,
-                    epoch_per_transaction=self._has_epochs,
-                    timeout_ms=timeout_ms,
-                )
+                self._identity = await self._ended(commit, timeout_ms)
             if self._has_gaps and not self._has_epochs:
                 await self._identify(timeout_ms)
             self._has_gaps = False
         except ClientError as error:
             self._take_failed_end(error)
         self.state = State.READY
+
+    async def _ended(self, commit: bool, timeout_ms: float | None) -> Identity:
+        try:
+            return await self._end_at(commit, timeout_ms)
+        except BrokerError as error:
+            if error.code != ErrorCode.UNSUPPORTED_VERSION or not self._has_epochs:
+                raise
+            # transaction.version may have been lowered since we looked: then all goes on as it was before.
+            await self._look_up_level(timeout_ms)
+            if self._has_epochs:
+                raise
+        return await self._end_at(commit, timeout_ms)
+
+    async def _end_at(self, commit: bool, timeout_ms: float | None) -> Identity:
+        return await end_at(
+            self._coordinator,
+            self._prepared(),
+            commit=commit,
+            epoch_per_transaction=self._has_epochs,
+            timeout_ms=timeout_ms,
+        )
 
     def _take_failed_end(self, error: ClientError) -> NoReturn:
         if error.retriable:

@@ -12,6 +12,7 @@ from lowwater.client.coordinator import Committed, Identity
 from lowwater.client.errors import (
     AbortableError,
     AuthorizationError,
+    ClientError,
     FencedError,
     NotMemberError,
     RequestTimeoutError,
@@ -172,6 +173,32 @@ def test_newer_coordinators_learn_of_partitions_from_the_write_and_give_each_tra
     ]
     assert [(header.producer_epoch, header.base_sequence) for header in headers] == [(0, 0), (1, 0)]
     assert {asked.version for asked in played.asked("Produce")} == {13}
+
+
+def test_a_producer_goes_on_in_the_older_way_when_the_level_was_lowered() -> None:
+    played = PlayedTransactions(NEWER)
+    played.begin()
+    played.settle(played.send(rows(0, 2)))
+    played.version = OLDER
+    played.whim("EndTxn", lambda _: EndTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    played.commit()
+    assert [asked.version for asked in played.asked("EndTxn")] == [5, 4]
+    played.begin()
+    played.settle(played.send(rows(2, 2)))
+    played.commit()
+    assert played.talk()[4:] == ["AddPartitionsToTxn", "Produce", "EndTxn"]
+    last = BatchHeader.parse(bytes(played.asked("Produce")[-1].request.topic_data[0].partition_data[0].records))
+    assert (last.producer_epoch, last.base_sequence) == (0, 2)
+
+
+def test_a_version_that_is_refused_although_the_level_has_it_ends_the_producer() -> None:
+    played = PlayedTransactions(NEWER)
+    played.begin()
+    played.settle(played.send(rows(0, 2)))
+    played.whim("EndTxn", lambda _: EndTxnResponse(error_code=ErrorCode.UNSUPPORTED_VERSION))
+    with pytest.raises(ClientError, match="UNSUPPORTED_VERSION"):
+        played.commit()
+    assert played.state is State.DEAD
 
 
 @VERSIONS
