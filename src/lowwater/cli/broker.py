@@ -13,6 +13,7 @@ from pathlib import Path
 
 import click
 
+from lowwater.cli.http_options import HttpWish, http_options, read_password
 from lowwater.config import BrokerConfig
 from lowwater.errors import ConfigError
 
@@ -45,6 +46,14 @@ def _print_settings(ctx: click.Context, _: click.Parameter, wanted: bool) -> Non
     "--set", "settings", multiple=True, metavar="KEY=VALUE", help="One setting; wins over the file. Repeatable."
 )
 @click.option(
+    "--http-port",
+    type=click.IntRange(0, 65535),
+    help="Port of the dashboard, the JSON API and /metrics; 0 takes a free one.  [default: 8080, if that is free]",
+)
+@click.option("--http-host", default="127.0.0.1", show_default=True, help="Address the dashboard listens on.")
+@click.option("--no-http", is_flag=True, help="Serve no dashboard, API and metrics.")
+@http_options
+@click.option(
     "--log-level",
     type=click.Choice(["debug", "info", "warning", "error"]),
     default="info",
@@ -65,13 +74,18 @@ def command(
     host: str | None,
     config_file: str | None,
     settings: tuple[str, ...],
+    http_port: int | None,
+    http_host: str,
+    no_http: bool,
+    http_password_file: str | None,
+    allow_host: tuple[str, ...],
     log_level: str,
 ) -> None:
     """Run a broker that real Kafka clients can use.
 
     Prints one line when it accepts connections:
 
-        lowwater broker ready kafka=127.0.0.1:9092 data=lowwater-data
+        lowwater broker ready kafka=127.0.0.1:9092 data=lowwater-data http=http://127.0.0.1:8080
 
     Stops cleanly on SIGTERM and Ctrl-C. Settings carry Kafka's names; --help-config lists them.
     """
@@ -80,8 +94,9 @@ def command(
     config = BrokerConfig.load(_read(config_file), _overrides(settings))
     if ignored := config.without_effect():
         logger.info("known, and without effect on a single node: %s", ", ".join(ignored))
+    http = None if no_http else HttpWish(http_host, http_port, read_password(http_password_file), allow_host)
     try:
-        _run(config, data_dir or config.data_dir() or DATA_DIR, host, port)
+        _run(config, data_dir or config.data_dir() or DATA_DIR, host, port, http)
     except OSError as error:
         raise ConfigError(f"the broker did not stop cleanly: {error}") from error
 
@@ -130,19 +145,23 @@ def _overrides(settings: tuple[str, ...]) -> dict[str, str]:
     return overrides
 
 
-def _run(config: BrokerConfig, data_dir: str, host: str | None, port: int | None) -> None:
+def _run(config: BrokerConfig, data_dir: str, host: str | None, port: int | None, http: HttpWish | None) -> None:
+    serving = _serve(config, data_dir, host, port, http)
     try:
         import uvloop
     except ImportError:
-        asyncio.run(_serve(config, data_dir, host, port))
+        asyncio.run(serving)
     else:
-        uvloop.run(_serve(config, data_dir, host, port))
+        uvloop.run(serving)
 
 
-async def _serve(config: BrokerConfig, data_dir: str, host: str | None, port: int | None) -> None:
+async def _serve(
+    config: BrokerConfig, data_dir: str, host: str | None, port: int | None, http: HttpWish | None
+) -> None:
     from lowwater.server.node import Node, listen_address
 
     listen = listen_address(config)
+    listening = None if http is None else http.bind()
     node = Node(config, data_dir, worker_processes=True)
     stop = asyncio.Event()
     loop = asyncio.get_running_loop()
@@ -152,9 +171,19 @@ async def _serve(config: BrokerConfig, data_dir: str, host: str | None, port: in
         await node.start(host or listen.host, listen.port if port is None else port)
     except OSError as error:
         raise ConfigError(f"cannot start: {error}") from error
+    companion = None
+    ready = f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}"
+    if http is not None and listening is not None:
+        from lowwater.server.companion import Companion
+
+        ready += f" http={http.url(listening)}"
+        companion = Companion(listening, http.settings(node.broker.advertised), node.metrics)
+        await companion.start()
     _collect_less_often()
-    print(f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}", flush=True)
+    print(ready, flush=True)
     await stop.wait()
     logger.info("stopping")
+    if companion is not None:
+        await companion.stop()
     await node.stop()
     logger.info("stopped")

@@ -17,6 +17,8 @@ COMMANDS = {
     "broker": ("lowwater.cli.broker", "Run a broker that real Kafka clients can use."),
     "cat": ("lowwater.cli.cat.command", "Read, write and list topics, with the options of kcat."),
     "topics": ("lowwater.cli.topics.command", "List, describe, make, change and delete topics; find offsets."),
+    "groups": ("lowwater.cli.groups.command", "Look at groups and their lag; set, undo and copy their offsets."),
+    "dashboard": ("lowwater.cli.dashboard", "Watch groups, topics and lag in the browser; JSON API and metrics."),
     "pipeline": ("lowwater.cli.pipeline", "Run pipelines on Spark that stand in a file."),
     "spark": ("lowwater.cli.spark", "Look at what the Spark source has left behind: losses and checkpoints."),
     "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
@@ -45,6 +47,7 @@ def lowwater() -> None:
     Look around, in this cluster or in any other:
       lowwater topics list
       lowwater topics offsets greetings --at -1h
+      lowwater groups lag
       lowwater topics list -b kafka.example:9093 -X security.protocol=SSL
 
     Every command has a --help of its own. A failure exits with 1, a wrong command line with 2.
