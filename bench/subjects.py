@@ -97,7 +97,8 @@ class LowwaterBroker(Child):
 
     def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self.data_dir = tempfile.mkdtemp(prefix="lowwater-bench-")
-        command = [sys.executable, "-m", "lowwater.cli.main", "broker", "--port", "0", "--data-dir", self.data_dir]
+        command = [sys.executable, "-m", "lowwater.cli.main", "broker", "--no-http", "--port", "0"]
+        command += ["--data-dir", self.data_dir]
         for name, value in (settings or {}).items():
             command += ["--set", f"{name}={value}"]
         super().__init__(command)

@@ -37,8 +37,8 @@ class BrokerProcess:
     def start(self, *, prefix: tuple[str, ...] = (), environment: dict[str, str] | None = None) -> float:
         """Run the broker; how many seconds it took to be ready. `prefix` goes before the command (prlimit …)."""
         began = time.monotonic()
-        command = [*prefix, sys.executable, "-m", "lowwater.cli.main", "broker", "--port", str(self.port)]
-        command += ["--data-dir", str(self.data_dir)]
+        command = [*prefix, sys.executable, "-m", "lowwater.cli.main", "broker", "--no-http"]
+        command += ["--port", str(self.port), "--data-dir", str(self.data_dir)]
         for name, value in self.settings.items():
             command += ["--set", f"{name}={value}"]
         with self.log.open("ab") as stderr:

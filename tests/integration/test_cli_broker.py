@@ -13,7 +13,7 @@ from tests.conformance.raw import Wire
 
 from lowwater.wire.messages import MetadataRequest
 
-READY = re.compile(r"lowwater broker ready kafka=(?P<address>[^ ]+) data=(?P<data>.+)\n")
+READY = re.compile(r"lowwater broker ready kafka=(?P<address>[^ ]+)( http=(?P<http>[^ ]+))? data=(?P<data>.+)\n")
 TIMEOUT_S = 30
 
 
@@ -21,8 +21,9 @@ class Process:
     """A `lowwater` process with its output at hand."""
 
     def __init__(self, *arguments: str) -> None:
+        """Without the dashboard: it has tests of its own."""
         self.popen = subprocess.Popen(
-            [sys.executable, "-m", "lowwater.cli.main", *arguments],
+            [sys.executable, "-m", "lowwater.cli.main", *arguments, "--no-http"],
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,

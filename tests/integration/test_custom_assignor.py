@@ -50,7 +50,8 @@ def bootstrap(site: Path, tmp_path: Path) -> Iterator[str]:
         "group.consumer.heartbeat.interval.ms": "100",
         "group.consumer.min.heartbeat.interval.ms": "100",
     }
-    command = [sys.executable, "-m", "lowwater.cli.main", "broker", "--port", "0", "--data-dir", str(tmp_path / "data")]
+    command = [sys.executable, "-m", "lowwater.cli.main", "broker", "--no-http", "--port", "0"]
+    command += ["--data-dir", str(tmp_path / "data")]
     for name, value in settings.items():
         command += ["--set", f"{name}={value}"]
     environment = {

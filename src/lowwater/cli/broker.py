@@ -85,7 +85,7 @@ def command(
 
     Prints one line when it accepts connections:
 
-        lowwater broker ready kafka=127.0.0.1:9092 data=lowwater-data http=http://127.0.0.1:8080
+        lowwater broker ready kafka=127.0.0.1:9092 http=http://127.0.0.1:8080 data=lowwater-data
 
     Stops cleanly on SIGTERM and Ctrl-C. Settings carry Kafka's names; --help-config lists them.
     """
@@ -172,7 +172,7 @@ async def _serve(
     except OSError as error:
         raise ConfigError(f"cannot start: {error}") from error
     companion = None
-    ready = f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port} data={data_dir}"
+    ready = f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port}"
     if http is not None and listening is not None:
         from lowwater.server.companion import Companion
 
@@ -180,7 +180,7 @@ async def _serve(
         companion = Companion(listening, http.settings(node.broker.advertised), node.metrics)
         await companion.start()
     _collect_less_often()
-    print(ready, flush=True)
+    print(f"{ready} data={data_dir}", flush=True)
     await stop.wait()
     logger.info("stopping")
     if companion is not None:

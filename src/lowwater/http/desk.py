@@ -75,13 +75,16 @@ class Desk:
 
 
 class _Counters:
-    """One question at a time: a line over, a line back."""
+    """One question at a time: a line over, a line back. The end of the broker is seen without asking."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, gone: Callable[[], None]) -> None:
         self._reader = reader
         self._writer = writer
         self._gone = gone
         self._turn = asyncio.Lock()
+        self._answer: asyncio.Future[bytes] | None = None
+        self._is_gone = False
+        self._listening = asyncio.create_task(self._listen())
 
     @classmethod
     async def open(cls, sock: socket.socket, gone: Callable[[], None]) -> _Counters:
@@ -90,13 +93,21 @@ class _Counters:
 
     async def ask(self) -> dict[str, Any] | None:
         async with self._turn:
+            if self._is_gone:
+                return None
+            self._answer = asyncio.get_running_loop().create_future()
+            self._writer.write(b"?\n")
+            line = await self._answer
+        return json.loads(line) if line else None
+
+    async def _listen(self) -> None:
+        line = b"…"
+        while line:
             try:
-                self._writer.write(b"?\n")
                 line = await self._reader.readline()
-            except OSError:
+            except (OSError, ValueError):
                 line = b""
-        if not line:
-            self._gone()
-            return None
-        answer: dict[str, Any] = json.loads(line)
-        return answer
+            self._is_gone = not line
+            if self._answer is not None and not self._answer.done():
+                self._answer.set_result(line)
+        self._gone()

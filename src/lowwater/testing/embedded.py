@@ -281,7 +281,8 @@ class _InProcess:
         return self._process.pid
 
     def start(self, config: Mapping[str, str], data_dir: str, port: int) -> int:
-        arguments = [sys.executable, "-m", "lowwater.cli.main", "broker", "--data-dir", data_dir, "--port", str(port)]
+        arguments = [sys.executable, "-m", "lowwater.cli.main", "broker", "--no-http"]
+        arguments += ["--data-dir", data_dir, "--port", str(port)]
         for name, value in config.items():
             arguments += ["--set", f"{name}={value}"]
         self._log = tempfile.TemporaryFile("w+")  # noqa: SIM115  closed with the process
