@@ -9,7 +9,7 @@ import click
 from lowwater.cli.connecting import PATIENCE, connection_of
 
 # Who pressed the tabulator key does not wait for long.
-_HURRY = {
+HURRY = {
     **PATIENCE,
     "default.api.timeout.ms": "3000",
     "request.timeout.ms": "3000",
@@ -24,7 +24,7 @@ def complete_topics(ctx: click.Context, _: click.Parameter, incomplete: str) -> 
     given = ctx.params
     with contextlib.suppress(Exception):  # whatever is wrong is told when the command runs
         connection = connection_of(given.get("bootstrap"), given.get("properties") or (), given.get("settings_file"))
-        with connection.open(_HURRY, first_contact_ms=0) as connected:
+        with connection.open(HURRY, first_contact_ms=0) as connected:
             names = connected.run(list_topics(connected.cluster))
         return [name for name in names if name.startswith(incomplete) and name not in (given.get("topics") or ())]
     return []

@@ -1,0 +1,1 @@
+"""`lowwater groups`: who reads, how far behind, and from where on."""
