@@ -101,7 +101,7 @@ class _Counters:
         return json.loads(line) if line else None
 
     async def _listen(self) -> None:
-        line = b"…"
+        line = b"first"
         while line:
             try:
                 line = await self._reader.readline()
