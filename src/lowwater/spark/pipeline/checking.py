@@ -22,7 +22,13 @@ from lowwater.spark.pipeline.model import (
     is_address,
 )
 from lowwater.spark.pipeline.problems import Report, did_you_mean
-from lowwater.spark.pipeline.source_options import KEY_OF_OPTION, client_settings, reading_options, writing_options
+from lowwater.spark.pipeline.source_options import (
+    KEY_OF_OPTION,
+    client_settings,
+    reading_options,
+    sink_id,
+    writing_options,
+)
 from lowwater.spark.pipeline.sql_names import SqlError, tables_read
 from lowwater.spark.pipeline.toml_places import Path
 from lowwater.types import topic_name_problem
@@ -35,6 +41,8 @@ _BELONGS_TO = {
     "topic": ("topic",),
     "key": ("topic",),
     "encode": ("topic",),
+    "exactly_once": ("topic",),
+    "sink_id": ("topic",),
     "kafka": ("topic",),
 }
 _MODES = dict.fromkeys(FILE_FORMATS, ("append",)) | dict.fromkeys(("delta", "topic"), ("append", "complete"))
@@ -273,6 +281,8 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
         )
     if sink.topic is not None and (problem := topic_name_problem(sink.topic)) is not None:
         report.value((*path, "topic"), problem)
+    if sink.sink_id is not None and not sink.exactly_once:
+        report.key((*path, "sink_id"), "this counts only with exactly_once = true")
     for name in sink.options:
         if name.lower() == "checkpointlocation":
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
@@ -288,7 +298,12 @@ def _check_sink_options(model: Model, sink: Sink, path: Path, report: Report) ->
     try:
         SinkOptions.parse(writing_options(model, sink))
     except OptionError as error:
-        report.key((*path, "options"), str(error))
+        report.key((*path, "sink_id" if "sinkId" in str(error) else "options"), str(error))
+    if not sink.exactly_once:
+        return
+    same = [other.name for other in model.sinks if other.exactly_once and sink_id(model, other) == sink_id(model, sink)]
+    if same[0] != sink.name:
+        report.key((*path, "sink_id"), f"the sink {same[0]} has the same", "each query needs one of its own")
 
 
 def _check_places(model: Model, report: Report) -> None:

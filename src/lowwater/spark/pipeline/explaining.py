@@ -15,6 +15,7 @@ from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.queries import Query, inputs_of, queries
 from lowwater.spark.pipeline.refused import RefusedError
 from lowwater.spark.pipeline.sinks import encoded
+from lowwater.spark.pipeline.source_options import sink_id
 from lowwater.spark.pipeline.spark_settings import master_of
 from lowwater.spark.pipeline.toml_places import Path
 
@@ -109,7 +110,8 @@ def _query(model: Model, query: Query, frames: dict[str, DataFrame]) -> Iterator
 def _sink(model: Model, sink: Sink) -> str:
     where = f" {model.location(sink.path)}" if sink.path else f" {sink.topic}" if sink.topic else ""
     folders = f", in folders by {', '.join(sink.partition_by)}" if sink.partition_by else ""
-    return f"{sink.source} as {sink.format}{where}, {sink.mode}{folders}"
+    once = f", each row once as {sink_id(model, sink)}" if sink.exactly_once else ""
+    return f"{sink.source} as {sink.format}{where}, {sink.mode}{folders}{once}"
 
 
 def _columns(frame: DataFrame | None) -> Iterator[str]:

@@ -191,6 +191,18 @@ SINK = Table(
             "`json`",
             "`topic`: makes the value of each row, all columns of it, where there is no column `value`.",
         ),
+        Key(
+            "exactly_once",
+            "`true` or `false`",
+            "`topic`: [each row once](spark-sink.md#exactly-once), for readers of committed records.",
+            "`false`",
+        ),
+        Key(
+            "sink_id",
+            "text",
+            "With `exactly_once`: the name under which its commits are known; no other query has it.",
+            "`<name>-<NAME>`",
+        ),
         Key("mode", "text", "`append`, `update` or `complete`.", "`append`"),
         Key("partition_by", "text or list", "Files and `delta`: a folder for each value of these columns."),
         Key("kafka", "table", "`topic`: settings of the producer, before those of `[kafka]`."),

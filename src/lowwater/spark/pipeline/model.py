@@ -112,6 +112,8 @@ class Sink:
     topic: str | None = None
     key: str | None = None
     encode: Literal["json"] | None = None
+    exactly_once: bool = False
+    sink_id: str | None = None
     mode: OutputMode = "append"
     partition_by: tuple[str, ...] = ()
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)

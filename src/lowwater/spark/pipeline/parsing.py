@@ -282,6 +282,8 @@ def _sink(section: Section) -> Sink:
         topic=section.text("topic"),
         key=section.text("key"),
         encode=section.choice("encode", ("json",)),
+        exactly_once="exactly_once" in section and section.flag("exactly_once") == "true",
+        sink_id=section.text("sink_id"),
         mode=section.choice("mode", OUTPUT_MODES) or "append",
         partition_by=section.texts("partition_by"),
         kafka=_kafka(section),

@@ -37,7 +37,14 @@ def writing_options(model: Model, sink: Sink) -> dict[str, str]:
     options = _kafka(model.kafka, sink.kafka)
     if sink.topic is not None:
         options["topic"] = sink.topic
+    if sink.exactly_once:
+        options |= {"exactlyOnce": "true", "sinkId": sink_id(model, sink)}
     return options | dict(sink.options)
+
+
+def sink_id(model: Model, sink: Sink) -> str:
+    """Of a sink that writes once."""
+    return sink.sink_id or f"{model.name}-{sink.name}"
 
 
 def dead_letter_options(model: Model, source: Source) -> dict[str, str]:

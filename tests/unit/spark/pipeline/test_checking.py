@@ -80,6 +80,29 @@ CASES = [
         "means nothing to parquet; it goes with topic",
     ),
     ('path = "run/out"', 'path = "run/checkpoint/"', (43, 8), "sink.out.path", "is where the checkpoint is already"),
+    (
+        'path = "run/out"',
+        'path = "run/out"\nexactly_once = true',
+        (44, 1),
+        "sink.out.exactly_once",
+        "means nothing to parquet; it goes with topic",
+    ),
+    ('topic = "rich"', 'exactly_once = "yes"', (49, 16), "sink.again.exactly_once", "has to be true or false"),
+    ('topic = "rich"', 'sink_id = "x"', (49, 1), "sink.again.sink_id", "counts only with exactly_once = true"),
+    (
+        'topic = "rich"',
+        'topic = "rich"\nexactly_once = true\nsink_id = "a b"',
+        (51, 1),
+        "sink.again.sink_id",
+        "sinkId cannot be taken",
+    ),
+    (
+        'topic = "rich"',
+        'topic = "rich"\nexactly_once = true\nkafka = { acks = "1" }',
+        (46, 1),
+        "sink.again.options",
+        "exactlyOnce needs kafka.acks=all",
+    ),
     ('topic = "rich"', 'topic = "ri ch"', (49, 9), "sink.again.topic", "has characters other than"),
     (
         'encode = "json"',
@@ -105,6 +128,15 @@ def test_what_is_wrong_is_told_at_its_place(old, new, place, key, what):
 
 def test_a_sink_may_write_a_source_as_it_is():
     assert model_of(spoilt('from = "rich"\nformat = "parquet"', 'from = "payments"\nformat = "parquet"'))
+
+
+def test_two_sinks_that_write_once_under_one_id_are_refused():
+    again = '[sink.third]\nfrom = "paid"\nformat = "topic"\ntopic = "x"\nencode = "json"\nexactly_once = true\n'
+    text = spoilt('topic = "rich"', 'topic = "rich"\nexactly_once = true\nsink_id = "one"') + again
+    assert model_of(text)
+    [(_, _, path, words)] = problems(text + 'sink_id = "one"\n')
+    assert path == "sink.third.sink_id"
+    assert "the sink again has the same" in words
 
 
 def test_two_sinks_of_one_folder_are_refused():

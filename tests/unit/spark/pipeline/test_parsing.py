@@ -80,6 +80,15 @@ def test_a_topic_sink_becomes_options():
     assert told["kafka.sasl.password"] == "hunter22"
 
 
+def test_a_sink_that_writes_once_has_an_id_of_pipeline_and_sink():
+    assert "exactlyOnce" not in writing_options(model_of(), model_of().sinks[1])
+    model = model_of(spoilt('topic = "rich"', 'topic = "rich"\nexactly_once = true'))
+    told = writing_options(model, model.sinks[1])
+    assert (told["exactlyOnce"], told["sinkId"]) == ("true", f"{model.name}-again")
+    model = model_of(spoilt('topic = "rich"', 'topic = "rich"\nexactly_once = true\nsink_id = "mine"'))
+    assert writing_options(model, model.sinks[1])["sinkId"] == "mine"
+
+
 def test_values_show_no_secret():
     assert "hunter22" not in repr(model_of())
 
