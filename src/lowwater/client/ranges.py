@@ -116,6 +116,20 @@ class RangeReading:
             self._give_up(TopicPartition(error.topic, error.partition))
         return None, True
 
+    def unread(self) -> list[TopicPartition]:
+        """Of which there may be more to come."""
+        progress = self._releasing.progress
+        return [
+            one
+            for one, each in self._ranges.items()
+            if one not in progress or progress[one].held_rows or progress[one].position < each.end
+        ]
+
+    def drop(self, one: TopicPartition) -> None:
+        """Nothing more of it is wanted."""
+        self._releasing.remove([one])
+        del self._ranges[one]
+
     async def close(self) -> None:
         """Brokers need not remember what was asked for; the cluster goes on."""
         await self._fetcher.aclose()

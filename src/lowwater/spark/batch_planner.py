@@ -10,6 +10,7 @@ from lowwater.spark.driver_client import DriverClient
 from lowwater.spark.filters import Bounds
 from lowwater.spark.heads import Heads
 from lowwater.spark.limits import batch_ranges
+from lowwater.spark.offsets import Plan
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
@@ -24,12 +25,12 @@ def plan(options: SourceOptions, bounds: Bounds) -> list[Task]:
         LOG.warning("%s", warning)
     client = DriverClient(options.client.settings)
     try:
-        return _plan(options, bounds, Heads(client, options.topics, options.isolation))
+        return _plan(client, options, bounds, Heads(client, options.topics, options.isolation))
     finally:
         client.close()
 
 
-def _plan(options: SourceOptions, bounds: Bounds, heads: Heads) -> list[Task]:
+def _plan(client: DriverClient, options: SourceOptions, bounds: Bounds, heads: Heads) -> list[Task]:
     assert options.stop is not None, "a batch query ends"
     partitions = heads.partitions()
     starts = heads.resolve(options.start.wishes(partitions), options.group)
@@ -37,6 +38,11 @@ def _plan(options: SourceOptions, bounds: Bounds, heads: Heads) -> list[Task]:
     snapshot = heads.look()
     options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
     ranges = bounds.narrowed(batch_ranges(starts, stops), _first(bounds, heads, snapshot))
+    if options.order == "timestamp":
+        from lowwater.spark.slicing import ordered_tasks, plan_slices  # only queries in order need what it loads
+
+        slices = plan_slices(client, ranges, Plan(), options)
+        return ordered_tasks(ranges, Plan(slices=slices, out_of_order_ms=options.out_of_order_ms), ids=snapshot.ids)
     return tasks(ranges, options, cores=options.tasks_max, ids=snapshot.ids)
 
 

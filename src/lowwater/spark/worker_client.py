@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 from lowwater.client.blocking import BlockingDriver
@@ -15,6 +15,7 @@ from lowwater.client.ranges import OffsetRange, RangeReading
 from lowwater.client.releasing import Lost
 from lowwater.client.topic_ids import topic_id
 from lowwater.spark.kept import Kept
+from lowwater.spark.ordering.reading import SliceReading
 from lowwater.spark.shaping import Shape
 from lowwater.spark.splitting import Task
 from lowwater.types import TopicPartition
@@ -54,17 +55,34 @@ def read_task(
 ) -> Iterator[Any]:
     """Every row of the task's ranges, in batches of the shape. RequestTimeoutError when none comes for so long."""
     client = clients.get(settings)
-    reading = RangeReading(client.cluster, _ranges(task), on_lost=on_lost, columns=shape.reads)
+    read = _unordered if task.slice is None else _ordered
     try:
-        while (batch := client.run(reading.next(), patience_ms)) is not None:
-            yield shape.fit(batch)
+        yield from map(shape.fit, read(client, task, shape.reads, on_lost, patience_ms))
     except Exception:
         clients.forget(settings)
         raise
     finally:
+        clients.used(settings)
+
+
+def _unordered(
+    client: WorkerClient, task: Task, columns: Sequence[str], on_lost: Callable[[Lost], None], patience_ms: float | None
+) -> Iterator[Any]:
+    reading = RangeReading(client.cluster, _ranges(task), on_lost=on_lost, columns=columns)
+    try:
+        while (batch := client.run(reading.next(), patience_ms)) is not None:
+            yield batch
+    finally:
         with contextlib.suppress(ClientError):
             client.run(reading.close())
-        clients.used(settings)
+
+
+def _ordered(
+    client: WorkerClient, task: Task, columns: Sequence[str], on_lost: Callable[[Lost], None], patience_ms: float | None
+) -> Iterator[Any]:
+    assert task.slice is not None
+    reading = SliceReading(client, _ranges(task), task.slice, columns, on_lost=on_lost, patience_ms=patience_ms)
+    return reading.batches()
 
 
 def _ranges(task: Task) -> list[OffsetRange]:

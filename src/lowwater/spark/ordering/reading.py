@@ -1,0 +1,177 @@
+"""How a worker reads a slice of time: where it lies in each partition, and its rows in order."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
+
+from lowwater.client.cluster import Cluster
+from lowwater.client.errors import ClientError
+from lowwater.client.offsets import Found, list_offsets_many
+from lowwater.client.ranges import OffsetRange, RangeReading
+from lowwater.client.releasing import Lost
+from lowwater.spark.ordering.keys import END
+from lowwater.spark.ordering.partitions import Partitions, client_columns
+from lowwater.spark.ordering.sorting import ROWS_MAX, Sorting
+from lowwater.spark.splitting import Slice
+from lowwater.types import TopicPartition
+
+LOG = logging.getLogger("lowwater.spark")
+HELD_BYTES_MAX = 128 * 1024 * 1024
+"""So much of a slice is held in memory to be ordered; beyond that it goes to files."""
+_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 1024 * 1024, 64 * 1024 * 1024
+_BYTES_PER_OFFSET = 512  # a guess with room: what is fetched beyond the end of a slice is fetched in vain
+
+
+class Client(Protocol):
+    """Connections, and how flows run on them."""
+
+    @property
+    def cluster(self) -> Cluster: ...
+    @property
+    def run(self) -> Callable[..., Any]: ...
+
+
+class Extent(NamedTuple):
+    """Where a slice lies in a partition: from `start`, and as far as is known to before `end`; not beyond `limit`."""
+
+    start: int
+    end: int
+    limit: int
+
+
+class SliceReading:
+    """One slice of some ranges. Its rows come in order; `late_rows` of them came later than their times."""
+
+    def __init__(
+        self,
+        client: Client,
+        ranges: Iterable[OffsetRange],
+        part: Slice,
+        columns: Sequence[str],
+        *,
+        on_lost: Callable[[Lost], None],
+        patience_ms: float | None = None,
+        held_bytes_max: int = HELD_BYTES_MAX,
+    ) -> None:
+        self._client = client
+        self._ranges = {each.partition: each for each in ranges if each.start < each.end}
+        self._slice = part
+        self._columns = client_columns(columns)
+        self._on_lost = on_lost
+        self._patience_ms = patience_ms
+        self._partitions = Partitions(self._ranges, part)
+        self._sorting = Sorting(self._partitions, columns, held_bytes_max=held_bytes_max)
+        self._extents: dict[TopicPartition, Extent] = {}
+        self.read_rows = 0
+
+    @property
+    def late_rows(self) -> int:
+        return self._partitions.late_rows
+
+    @property
+    def spilled(self) -> int:
+        return self._sorting.spilled
+
+    def batches(self) -> Iterator[Any]:
+        """All rows of the slice."""
+        try:
+            self._extents = self._client.run(extents(self._client.cluster, self._ranges, self._slice))
+            yield from self._read({one: OffsetRange(one, each.start, each.end) for one, each in self._extents.items()})
+            yield from self._read(self._unsure())
+            yield from self._sorting.rest()
+        finally:
+            self._sorting.close()
+        if self.late_rows:
+            LOG.info("%d rows came later than their times: see maxOutOfOrder", self.late_rows)
+
+    def _unsure(self) -> dict[TopicPartition, OffsetRange]:
+        """A marker, or a row that nobody sees, may have been taken for the first behind the slice: they go on."""
+        self._extents = {
+            one: Extent(each.end, each.limit, each.limit)
+            for one, each in self._extents.items()
+            if each.end < each.limit and not self._partitions.is_past(one)
+        }
+        return {one: OffsetRange(one, each.start, each.end) for one, each in self._extents.items()}
+
+    def _read(self, ranges: dict[TopicPartition, OffsetRange]) -> Iterator[Any]:
+        if not ranges:
+            return
+        whole = [each._replace(topic_id=self._ranges[one].topic_id) for one, each in ranges.items()]
+        reading = RangeReading(
+            self._client.cluster,
+            whole,
+            on_lost=self._on_lost,
+            columns=self._columns,
+            held_bytes_max=_fetch_bytes(whole),
+        )
+        try:
+            while (batch := self._client.run(reading.next(), self._patience_ms)) is not None:
+                self.read_rows += batch.num_rows
+                self._sorting.add(batch)
+                yield from self._due(reading)
+        finally:
+            with contextlib.suppress(ClientError):
+                self._client.run(reading.close())
+
+    def _due(self, reading: RangeReading) -> Iterator[Any]:
+        """What may go by now, if it is worth a batch."""
+        unread = reading.unread()
+        for one in [one for one in unread if self._partitions.is_past(one)]:
+            reading.drop(one)
+        mark = self._mark(unread)
+        if self._sorting.due_rows(mark) >= ROWS_MAX:
+            yield from self._sorting.due(mark)
+
+    def _mark(self, unread: Iterable[TopicPartition]) -> int:
+        """No row that is to come has a place before it."""
+        waiting = {*unread, *(one for one, each in self._extents.items() if each.end < each.limit)}
+        places = [self._partitions.place_of(one) for one in waiting if not self._partitions.is_past(one)]
+        return min(places, default=END)
+
+
+def _fetch_bytes(ranges: Iterable[OffsetRange]) -> int:
+    largest = max(each.end - each.start for each in ranges)
+    return min(max(2 * largest * _BYTES_PER_OFFSET, _FETCH_BYTES_MIN), _FETCH_BYTES_MAX)
+
+
+async def extents(
+    cluster: Cluster, ranges: dict[TopicPartition, OffsetRange], part: Slice
+) -> dict[TopicPartition, Extent]:
+    """Where a slice lies in the ranges; without those it has nothing of. Two requests per broker at most.
+
+    Brokers search from the beginning of the log, and markers of transactions count: what they find may lie before the
+    first row as late, never behind it. So a start is safe, and an end is a guess.
+    """
+    asked = [
+        {} if time is None or time <= 0 else dict.fromkeys(ranges, time) for time in (start_ms(part), end_ms(part))
+    ]
+    starts, ends = await list_offsets_many(cluster, asked)
+    found = {one: _extent(each, starts.get(one), ends.get(one)) for one, each in ranges.items()}
+    return {one: each for one, each in found.items() if each.start < each.limit}
+
+
+def start_ms(part: Slice) -> int | None:
+    """No row is of the slice before the first that is stamped then or later; None: any may be."""
+    if part.start is None or (part.floor_ms is not None and part.start.key_ms <= part.floor_ms):
+        return None
+    return part.start.key_ms
+
+
+def end_ms(part: Slice) -> int | None:
+    """No row is of the slice behind the first that is stamped then or later; None: any may be."""
+    if part.end is None:
+        return None
+    moment = part.end.key_ms + part.out_of_order_ms + bool(part.end.topic)
+    return None if moment > END or (part.cap_ms is not None and moment > part.cap_ms) else moment
+
+
+def _extent(whole: OffsetRange, first: Found | None, behind: Found | None) -> Extent:
+    start, end = whole.start, whole.end
+    if first is not None:
+        start = whole.end if first.offset < 0 else max(first.offset, whole.start)
+    if behind is not None and behind.offset >= start:
+        end = min(behind.offset + 1, whole.end)  # with that row, which shows that it is one
+    return Extent(start, end, whole.end)
