@@ -73,9 +73,10 @@ def falling_behind(members: int, partitions: int, rate_in: float | None, rate_ou
     """More members as long as each still gets a partition; then more partitions."""
     needed = _needed(members, rate_in, rate_out)
     if members >= partitions:
+        which = "its only partition has" if partitions == 1 else f"all {partitions} partitions have"
         return Recommendation(
             Action.ADD_PARTITIONS,
-            f"add partitions, up to {needed}, and as many members: all {partitions} have a reader each, and lag grows",
+            f"add partitions, up to {needed}, and as many members: {which} a reader, and lag grows",
             needed,
         )
     if needed > partitions:

@@ -58,7 +58,7 @@ class _Judging:
             seen.state,
             seen.kind,
             status,
-            sum(known) if known or not counted else None,
+            sum(known) if known or not (counted or seen.fault) else None,
             max((one.time_lag_ms for one in counted if one.time_lag_ms is not None), default=None),
             partitions,
             _sum(one.rate_in for one in counted),

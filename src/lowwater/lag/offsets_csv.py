@@ -32,7 +32,7 @@ def from_csv(text: str, groups: Sequence[str] = ()) -> dict[str, dict[TopicParti
     for number, row in enumerate(csv.reader(io.StringIO(text)), 1):
         if not any(cell.strip() for cell in row):
             continue
-        group, one, offset = _read(number, [cell.strip() for cell in row], groups)
+        group, one, offset = _read(number, row, groups)
         if one in found.setdefault(group, {}):
             raise ConfigError(f"line {number}: {one} of group {group!r} is there twice")
         found[group][one] = offset
@@ -52,6 +52,7 @@ def _read(number: int, row: list[str], groups: Sequence[str]) -> tuple[str, Topi
 
 
 def _number(line: int, cell: str) -> int:
-    if not (cell.isascii() and cell.isdigit()):
+    digits = cell.strip()
+    if not (digits.isascii() and digits.isdigit()):
         raise ConfigError(f"line {line}: {cell!r} is not a number")
-    return int(cell)
+    return int(digits)
