@@ -75,8 +75,8 @@ class Progress:
             query=str(event.get("name") or event.get("id", "")),
             batch_id=int(event["batchId"]),
             ended_ms=parse_time_ms(event["timestamp"]) + batch_ms,
-            rows=int(event.get("numInputRows") or 0),
-            rows_s=float(event.get("processedRowsPerSecond") or 0),
+            rows=rows_of(event),
+            rows_s=_sum_of(event, "processedRowsPerSecond"),
             batch_ms=batch_ms,
             sources=tuple(_source(each) for each in event.get("sources") or ()),
             event_time_max_ms=parse_time_ms(times["max"]) if "max" in times else None,
@@ -95,6 +95,19 @@ class Progress:
             return None
         at = {one: offset for source in known for one, offset in source.at.items()}
         return Behind.of(at, {one: end for source in known for one, end in source.latest.items()})
+
+
+def rows_of(event: Mapping[str, Any]) -> int:
+    """How many a micro-batch has read."""
+    return int(_sum_of(event, "numInputRows"))
+
+
+def _sum_of(event: Mapping[str, Any], name: str) -> float:
+    """Over Spark Connect a query's progress has the figures of its sources alone."""
+    whole = event.get(name)
+    if whole is None:
+        whole = sum(float(source.get(name) or 0) for source in event.get("sources") or ())
+    return float(whole)
 
 
 def parse_time_ms(text: str) -> int:

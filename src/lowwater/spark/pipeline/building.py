@@ -32,6 +32,7 @@ def build(
     *,
     commits: frozenset[str] = frozenset(),
     inputs: Mapping[str, DataFrame] | None = None,
+    stop_file: str | None = None,
 ) -> DataFrame:
     """The source or step `name`. Of the sources in `commits` offsets are committed to the group.
 
@@ -43,18 +44,26 @@ def build(
     frames: dict[str, DataFrame] = {}
     for source in sources:
         rows = inputs.get(source.name)
-        frames[source.name.lower()] = source_frame(spark, model, source, source.name in commits, rows)
+        frames[source.name.lower()] = source_frame(
+            spark, model, source, source.name in commits, rows, stop_file=stop_file
+        )
     for step in steps:
         frames[step.name.lower()] = step_frame(spark, model, step, frames)
     return frames[name.lower()]
 
 
 def source_frame(
-    spark: SparkSession, model: Model, source: Source, commits: bool = False, rows: DataFrame | None = None
+    spark: SparkSession,
+    model: Model,
+    source: Source,
+    commits: bool = False,
+    rows: DataFrame | None = None,
+    *,
+    stop_file: str | None = None,
 ) -> DataFrame:
     """A source as steps see it, or `rows` in its place."""
     if rows is None:
-        rows = decoded_rows(load(spark, model, source, commits=commits), source)
+        rows = decoded_rows(load(spark, model, source, commits=commits, stop_file=stop_file), source)
     return _shown(rows, source, ("source", source.name))
 
 
@@ -64,10 +73,18 @@ def step_frame(spark: SparkSession, model: Model, step: Step, frames: Mapping[st
 
 
 def load(
-    spark: SparkSession, model: Model, source: Source, *, commits: bool = False, with_headers: bool = False
+    spark: SparkSession,
+    model: Model,
+    source: Source,
+    *,
+    commits: bool = False,
+    with_headers: bool = False,
+    stop_file: str | None = None,
 ) -> DataFrame:
     """The source as it is read, before its fields become columns."""
     options = {**_packing(model), **reading_options(model, source, commits=commits)}
+    if stop_file is not None:
+        options["stopFile"] = stop_file
     if with_headers:
         options["includeHeaders"] = "true"
     reader = spark.readStream.format(FORMAT).options(**options)

@@ -22,6 +22,7 @@ from lowwater.spark.pipeline.parsing import parse_document, parse_text
 from lowwater.spark.pipeline.problems import PipelineError, Report
 from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.running import run
+from lowwater.spark.pipeline.stop_file import StopFile
 from lowwater.spark.pipeline.summary import Summary
 from lowwater.spark.pipeline.surroundings import check_surroundings
 from lowwater.spark.pipeline.watching import Observer, Running
@@ -115,18 +116,22 @@ class Pipeline:
         """The same in a session that is there, without the checks."""
         from lowwater.spark.pipeline.building import drop_views
 
+        file = StopFile.of(session)
         try:
             return run(
                 self.model,
-                lambda query: self._start(session, query),
+                lambda query: self._start(session, query, file),
                 observer=observer,
                 stop=stop,
                 commit=partial(commit_last, self.model),
+                hold=None if file is None else file.make,
             )
         finally:
             drop_views(session, self.model)
+            if file is not None:
+                file.remove()
 
-    def _start(self, session: SparkSession, query: Query) -> Running:
+    def _start(self, session: SparkSession, query: Query, stop_file: StopFile | None) -> Running:
         from pyspark.errors import AnalysisException
 
         from lowwater.spark.pipeline.refused import RefusedError
@@ -134,7 +139,7 @@ class Pipeline:
 
         report = Report(self._report.places, self.model.secrets)
         try:
-            return start(session, self.model, query)
+            return start(session, self.model, query, None if stop_file is None else stop_file.name)
         except RefusedError as error:
             error.tell(report)
         except AnalysisException as error:

@@ -41,12 +41,13 @@ def run(
     observer: Observer | None = None,
     stop: threading.Event | None = None,
     commit: Callable[[Query, Mapping[str, Any]], None] | None = None,
+    hold: Callable[[], None] | None = None,
 ) -> Summary:
     """Starts every query and waits. When `stop` is set, or one fails, the others end after their running batch.
 
-    `commit` is given each query's last event when all of them have ended.
+    `commit` is given each query's last event when all of them have ended. `hold` keeps them from beginning new batches.
     """
-    summary, watched = _Run(model, start, observer or Silent(), stop or threading.Event()).to_end()
+    summary, watched = _Run(model, start, observer or Silent(), stop or threading.Event(), hold).to_end()
     for each in watched:
         if commit is not None and each.last_event is not None:
             commit(each.query, each.last_event)
@@ -55,12 +56,18 @@ def run(
 
 class _Run:
     def __init__(
-        self, model: Model, start: Callable[[Query], Running], observer: Observer, stop: threading.Event
+        self,
+        model: Model,
+        start: Callable[[Query], Running],
+        observer: Observer,
+        stop: threading.Event,
+        hold: Callable[[], None] | None,
     ) -> None:
         self._model = model
         self._start = start
         self._observer = observer
         self._stop = stop
+        self._hold = hold
         self._watched: list[Watched] = []
 
     def to_end(self) -> tuple[Summary, list[Watched]]:
@@ -101,20 +108,27 @@ class _Run:
                 return Outcome.STOPPED if self._stop_all() else Outcome.CUT_OFF
 
     def _stop_all(self) -> bool:
-        """Each between two batches; False when the time was over, and some were cut off in one."""
+        """Each between two batches; False when some were cut off in one: the time was over, or one had just begun."""
+        if self._hold is not None:
+            self._hold()
         until_s = time.monotonic() + self._model.stop_within_ms / 1000
-        running = {each: each.batch for each in self._watched if not each.is_over}
+        stopped = {each: each.batch for each in self._watched if not each.is_over}
+        running = dict(stopped)
         while running and time.monotonic() < until_s:
             for each, batch in list(running.items()):
-                is_idle = each.is_between_batches
-                each.poll()
-                if is_idle or each.is_over or each.batch > batch:
+                if self._may_stop(each, batch):
                     each.stop()
                     del running[each]
             time.sleep(STOP_POLL_S if running else 0)
         for each in running:
             each.stop()
-        return not running
+        return not running and not any(each.was_cut_off for each in stopped)
+
+    def _may_stop(self, each: Watched, batch: int) -> bool:
+        """An idle query that is held begins no batch. One that cannot be held may begin one at any moment."""
+        is_idle = each.is_between_batches
+        each.poll()
+        return is_idle or each.is_over or (self._hold is None and each.batch > batch)
 
 
 @contextlib.contextmanager

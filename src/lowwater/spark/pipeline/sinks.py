@@ -16,18 +16,19 @@ if TYPE_CHECKING:
     from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 
-def start(spark: SparkSession, model: Model, query: Query) -> StreamingQuery:
-    """Begins to run at once, from its checkpoint when there is one."""
-    writer = _dead_letter_writer(spark, model, query) if query.kind == "dead letters" else _writer(spark, model, query)
+def start(spark: SparkSession, model: Model, query: Query, stop_file: str | None = None) -> StreamingQuery:
+    """Begins to run at once, from its checkpoint when there is one. Once the file is there it begins no new batch."""
+    make = _dead_letter_writer if query.kind == "dead letters" else _writer
+    writer = make(spark, model, query, stop_file)
     writer = writer.queryName(query.name).option("checkpointLocation", query.checkpoint)
     if model.interval_ms is None:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{model.interval_ms} milliseconds").start()
 
 
-def _writer(spark: SparkSession, model: Model, query: Query) -> DataStreamWriter:
+def _writer(spark: SparkSession, model: Model, query: Query, stop_file: str | None) -> DataStreamWriter:
     sink = next(sink for sink in model.sinks if sink.name == query.of)
-    frame = build(spark, model, sink.source, commits=query.commits)
+    frame = build(spark, model, sink.source, commits=query.commits, stop_file=stop_file)
     return writer_of(frame, model, sink)
 
 
@@ -63,7 +64,7 @@ def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
     return frame.select(*columns, value.alias("value"))
 
 
-def _dead_letter_writer(spark: SparkSession, model: Model, query: Query) -> DataStreamWriter:
+def _dead_letter_writer(spark: SparkSession, model: Model, query: Query, stop_file: str | None) -> DataStreamWriter:
     source = next(source for source in model.sources if source.name == query.of)
-    rows = dead_letters(load(spark, model, source, with_headers=True), source)
+    rows = dead_letters(load(spark, model, source, with_headers=True, stop_file=stop_file), source)
     return rows.writeStream.format(FORMAT).options(**dead_letter_options(model, source)).outputMode("append")

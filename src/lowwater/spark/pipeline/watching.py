@@ -6,11 +6,13 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Protocol
 
+from lowwater.spark.checkpoint import CheckpointError, read_checkpoint
 from lowwater.spark.pipeline.decode_errors import METRIC_PREFIX
 from lowwater.spark.pipeline.failures import Failure, failure_of
 from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.summary import QuerySummary
+from lowwater.spark.progress import rows_of
 
 RESTARTS_MAX = 3
 # What Spark says of a query once the offsets of its first batch are known, or there is nothing to read yet.
@@ -87,6 +89,14 @@ class Watched:
     def is_between_batches(self) -> bool:
         return not self._running.status["isTriggerActive"]
 
+    @property
+    def was_cut_off(self) -> bool:
+        """Whether it was stopped within a batch, as far as its checkpoint can be looked into from here."""
+        try:
+            return read_checkpoint(self.query.checkpoint).is_cut_off
+        except CheckpointError:
+            return False
+
     def poll(self) -> None:
         """Tells what is new."""
         if self.is_over:
@@ -119,9 +129,8 @@ class Watched:
         return [event for event in recent if _mark(event) > self._last]
 
     def _take(self, event: Mapping[str, Any]) -> None:
-        rows = int(event.get("numInputRows") or 0)
         self._batches += event["batchId"] > self.batch
-        self._rows += rows
+        self._rows += rows_of(event)
         self._last, self.last_event = _mark(event), event
         for name, metric in (event.get("observedMetrics") or {}).items():
             if name.startswith(METRIC_PREFIX):

@@ -87,6 +87,13 @@ def test_rows_that_could_not_be_decoded_are_counted_by_source():
     assert summary.queries[0].bad_rows == {"orders": 4}
 
 
+def test_rows_are_counted_where_only_the_sources_have_figures():
+    """As over Spark Connect."""
+    sources = {"numInputRows": None, "sources": [{"numInputRows": 4}, {"numInputRows": 3}, {}]}
+    summary = run(model_of(ONE), lambda _: Moving([finishes(0, **sources), ends]))
+    assert summary.rows == 7
+
+
 def test_a_failure_is_told_without_secrets():
     told = Told()
     query = Moving([fails("Traceback …\nlowwater.errors.DataLossError: 'orders' topsecret is gone")])
@@ -186,6 +193,39 @@ def test_a_stop_comes_between_two_batches_although_the_next_begins_at_once():
     summary, query = stopped([nothing, next_one], in_batch=True)
     assert summary.outcome is Outcome.STOPPED
     assert not query.isActive
+
+
+def held(query, checkpoint="run"):
+    """A run that is asked to stop as soon as its query runs, and that can keep it from beginning batches."""
+    stop, holds = threading.Event(), []
+
+    def start(_):
+        stop.set()
+        return query
+
+    model = model_of(ONE.replace('"run"', f'"{checkpoint}"'))
+    summary = run(model, start, stop=stop, hold=lambda: holds.append(query.isActive))
+    assert holds == [True], "it is held once, and before it is stopped"
+    return summary
+
+
+def test_a_query_that_is_held_is_waited_for_until_it_is_idle():
+    def next_one(query):
+        query.recentProgress.append(progress(0, 4))
+        query.in_batch = True
+
+    query = FakeQuery([nothing, next_one, nothing, finishes(1, 3)], in_batch=True)
+    summary = held(query)
+    assert (summary.outcome, query.stopped_in_batch, summary.rows) == (Outcome.STOPPED, False, 7)
+
+
+def test_a_batch_that_was_cut_off_all_the_same_is_told(tmp_path):
+    """Spark may begin one by itself, without new rows, between the look at the query and the stop."""
+    log = tmp_path / "out" / "offsets"
+    log.mkdir(parents=True)
+    (log / "0").write_text('v1\n{}\n{"lowwater": 1, "lineage": "0badcafe"}')
+    summary = held(FakeQuery(in_batch=False), tmp_path)
+    assert (summary.outcome, summary.exit_code) == (Outcome.CUT_OFF, ExitCode.FAILED)
 
 
 def test_an_idle_query_is_stopped_at_once():
