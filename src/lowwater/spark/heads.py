@@ -2,8 +2,8 @@
 
 Spark asks for the latest offsets without a pause while there is nothing to read. An answer that says "nothing new" has
 to rest on what brokers said after Spark asked, or rows that were written before would be overlooked; so such answers
-are asked for anew, but at the pace that the query was given, and more slowly while nothing comes. Brokers that do not answer in time hold nothing up: the
-last answer counts until they do.
+are asked for anew, but at the pace that the query was given, and more slowly while nothing comes. Brokers that do not
+answer in time hold nothing up: the last answer counts until they do.
 """
 
 from __future__ import annotations

@@ -26,7 +26,6 @@ from lowwater.spark.limits import WAIT, Ends, Gap, batch_end, gaps, is_too_early
 from lowwater.spark.offsets import Offset, Plan, advance, check_ids, ranges
 from lowwater.spark.option_table import OptionError
 from lowwater.spark.options import SourceOptions
-from lowwater.spark.slicing import ordered_tasks, plan_slices
 from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
 from lowwater.system import SystemIds
@@ -170,6 +169,8 @@ class StreamPlanner:
         """With the bounds of the slices of time, where the batch is to be in order."""
         if self._options.order != "timestamp" or end is start:
             return end
+        from lowwater.spark.slicing import plan_slices  # only queries in order need what it loads
+
         plan = replace(end.plan or Plan(), out_of_order_ms=self._options.out_of_order_ms)
         return replace(
             end, plan=replace(plan, slices=plan_slices(self.client, ranges(start, end), plan, self._options))
@@ -252,5 +253,7 @@ class StreamPlanner:
         found = ranges(Offset.parse(start), until)
         lineage = until.lineage or ""
         if until.plan is not None and until.plan.out_of_order_ms is not None:
+            from lowwater.spark.slicing import ordered_tasks  # as above
+
             return ordered_tasks(found, until.plan, ids=until.ids, lineage=lineage)
         return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids, lineage=lineage)
