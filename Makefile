@@ -30,6 +30,7 @@ test: $(READY)         ## all tests; those against Apache Kafka run when it can 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py
 	$(PY) -m pytest tests/conformance tests/reader --against=kafka $(ARGS)
+	$(if $(ARGS),,$(PY) -m pytest tests/spark/connector tests/spark/test_option_matrix.py --against=kafka)
 
 check: $(READY)        ## style, types, layers
 	$(VENV)/bin/ruff check .

@@ -38,6 +38,9 @@ class Size:
     reader_seconds_max: float
     large_row_megabytes: int
     producer_records: int
+    spark_records: int
+    spark_rounds: int
+    backlog_gigabytes: int
     kafka_warm_up_seconds: float
 
 
@@ -68,6 +71,9 @@ FULL = Size(
     reader_seconds_max=2.5,
     large_row_megabytes=1_000,
     producer_records=1_000_000,
+    spark_records=2_000_000,
+    spark_rounds=3,
+    backlog_gigabytes=10,
     kafka_warm_up_seconds=20.0,
 )
 QUICK = Size(
@@ -97,6 +103,9 @@ QUICK = Size(
     reader_seconds_max=2.0,
     large_row_megabytes=300,
     producer_records=300_000,
+    spark_records=800_000,
+    spark_rounds=2,
+    backlog_gigabytes=1,
     kafka_warm_up_seconds=5.0,
 )
 

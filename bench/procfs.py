@@ -69,3 +69,33 @@ def maps(pid: int) -> int:
 
 def threads(pid: int) -> int:
     return len(os.listdir(f"/proc/{pid}/task"))
+
+
+def parent(pid: int) -> int:
+    """0 when it is gone."""
+    try:
+        return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
+    except (FileNotFoundError, ProcessLookupError):
+        return 0
+
+
+def command(pid: int) -> str:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+    except (FileNotFoundError, ProcessLookupError):
+        return ""
+
+
+def descendants(pid: int) -> list[int]:
+    """All that it started, and what those started."""
+    parents = {int(name): parent(int(name)) for name in os.listdir("/proc") if name.isdigit()}
+    found, layer = [], {pid}
+    while layer:
+        layer = {one for one, its in parents.items() if its in layer}
+        found += sorted(layer)
+    return found
+
+
+def forget_peak(pid: int) -> None:
+    """Its peak counts from now on."""
+    Path(f"/proc/{pid}/clear_refs").write_text("5")

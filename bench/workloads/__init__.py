@@ -23,11 +23,25 @@ from bench.workloads import (
     readers,
     rebalances,
     requests,
+    spark,
+    spark_batches,
+    spark_memory,
     transactions,
 )
 
 # They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
-NOT_QUICK = ("committed", "assignors", "codec", "transactions", "readers", "reader-limits", "producers")
+NOT_QUICK = (
+    "committed",
+    "assignors",
+    "codec",
+    "transactions",
+    "readers",
+    "reader-limits",
+    "producers",
+    "spark",
+    "spark-batches",
+    "spark-memory",
+)
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
     "commit": (commit.TEXT, commit.run),
@@ -45,6 +59,9 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "readers": (readers.TEXT, readers.run),
     "reader-limits": (reader_limits.TEXT, reader_limits.run),
     "producers": (producers.TEXT, producers.run),
+    "spark": (spark.TEXT, spark.run),
+    "spark-batches": (spark_batches.TEXT, spark_batches.run),
+    "spark-memory": (spark_memory.TEXT, spark_memory.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }

@@ -69,9 +69,7 @@ class Prepared:
                     partition=partition,
                 )
             assert producer.flush(PATIENCE_S) == 0
-        gone = TopicPartition(self.mixed, len(CODECS) - 1, 4)
-        for deleted in self._topics.admin.delete_records([gone]).values():
-            deleted.result(PATIENCE_S)
+        self._topics.delete_before(self.mixed, 4, len(CODECS) - 1)
 
     def _write_transactions(self) -> Producer:
         producer = Producer(

@@ -80,9 +80,10 @@ def _check_end(which: str, wish: StartWish | StopWish, forbidden: Choice) -> Non
     """A batch query has to have something to read between its two ends."""
     if wish.positions.default is not None and wish.positions.default.choices == (forbidden,):
         raise OptionError(f"{which} offset can't be {forbidden} for batch queries on Kafka")
+    said = "ending offset" if wish.option == "endingOffsets" else wish.option  # as the connector says it
     for one, position in (*wish.positions.topics.items(), *wish.positions.partitions.items()):
         if position.choices == (forbidden,):
-            raise OptionError(f"{wish.option} for {one} can't be {forbidden} for batch queries on Kafka")
+            raise OptionError(f"{said} for {one} can't be {forbidden} for batch queries on Kafka")
 
 
 def _zone(given: Given) -> tzinfo | None:

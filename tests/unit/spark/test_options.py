@@ -294,10 +294,7 @@ def test_starts_that_cannot_be_read_are_refused(options, text):
         ({"startingOffsets": '{"a": {"0": -1}}'}, "startingOffsets for a-0 can't be latest for batch queries on Kafka"),
         ({"start": "a=end"}, "start for a can't be latest for batch queries on Kafka"),
         ({"endingOffsets": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
-        (
-            {"endingOffsets": '{"a": {"0": -2}}'},
-            "endingOffsets for a-0 can't be earliest for batch queries on Kafka",
-        ),
+        ({"endingOffsets": '{"a": {"0": -2}}'}, "ending offset for a-0 can't be earliest for batch queries on Kafka"),
         ({"stop": "earliest"}, "ending offset can't be earliest for batch queries on Kafka"),
     ],
 )
