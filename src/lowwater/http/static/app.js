@@ -95,8 +95,10 @@ document.addEventListener("keydown", (event) => {
   const go = { g: "#/groups", t: "#/topics", b: "#/broker" }[event.key];
   if (go) location.hash = go;
   else if (event.key === "?") help();
-  else if (event.key === "/") { event.preventDefault(); main.querySelector("input")?.focus(); }
+  else if (event.key === "/") main.querySelector("input")?.focus();
   else if (event.key === "r" && current.reset) current.reset();
+  else return;
+  event.preventDefault(); // the key is not typed into what it opened
 });
 
 const theme = document.getElementById("theme");

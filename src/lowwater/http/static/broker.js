@@ -1,7 +1,7 @@
 // The cluster, and the counters of the broker beside this server.
 import { api } from "./api.js";
 import { Chart } from "./charts.js";
-import { bytes, count, h, rate, shown, span, table, tile } from "./dom.js";
+import { bytes, count, h, rate, several, shown, span, table, tile } from "./dom.js";
 
 const KEPT = 150;
 
@@ -49,11 +49,11 @@ export function brokerView() {
     const offline = counters.logs.filter((one) => one.offline !== null);
     tiles.replaceChildren(
       tile("Connections", count(counters.connections)),
-      tile("Topics", count(counters.topics), `${count(counters.partitions)} partitions`),
+      tile("Topics", count(counters.topics), several(counters.partitions, "partition")),
       tile("Log", bytes(size), counters.disk ? `${bytes(counters.disk.free_bytes)} free` : "", counters.disk && counters.disk.free_bytes < counters.disk.total_bytes / 20 ? "bad" : ""),
-      tile("Groups", count(counters.groups.active), `${count(counters.groups.members)} members`),
+      tile("Groups", count(counters.groups.active), several(counters.groups.members, "member")),
       tile("Transactions open", count(counters.transactions.ongoing)),
-      tile("fsync, 99 of 100 within", span(quantile(counters.fsyncs, 0.99)), `${count(times(counters.fsyncs))} fsyncs`),
+      tile("99 % of fsyncs within", span(quantile(counters.fsyncs, 0.99)), several(times(counters.fsyncs), "fsync")),
       tile("Offline partitions", count(offline.length), "", offline.length ? "bad" : "good"),
     );
     const apis = Object.entries(counters.requests).sort((one, other) => other[1] - one[1]);
@@ -62,7 +62,7 @@ export function brokerView() {
         { label: "Request", cell: ([name]) => name },
         { label: "Served", numeric: true, cell: ([, served]) => count(served) },
         { label: "Half within", numeric: true, cell: ([name]) => span(quantile(counters.took[name], 0.5)) },
-        { label: "99 of 100 within", numeric: true, cell: ([name]) => span(quantile(counters.took[name], 0.99)) },
+        { label: "99 % within", numeric: true, cell: ([name]) => span(quantile(counters.took[name], 0.99)) },
       ], apis, { caption: "With the time that a Fetch or Join waits on purpose." }));
   }
 

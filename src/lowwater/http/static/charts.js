@@ -8,6 +8,10 @@ function css(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
 }
 
+function clock(s) {
+  return new Date(s * 1000).toTimeString().slice(0, 8);
+}
+
 /** A small line without axes; gaps where nothing is known. */
 export function spark(values, label) {
   const width = 96, height = 24, pad = 2;
@@ -68,8 +72,8 @@ export class Chart {
       width: this.place.clientWidth || 600,
       height: 220,
       scales: { x: { time: true }, y: { range: (_, least, most) => [0, most > 0 ? most * 1.1 : 1] } },
-      axes: [axis, { ...axis, size: 72, values: (_, ticks) => ticks.map((one) => this.format(one)) }],
-      series: [{}, ...lines.map((one, place) => ({
+      axes: [{ ...axis, values: (_, ticks) => ticks.map(clock) }, { ...axis, size: 72, values: (_, ticks) => ticks.map((one) => this.format(one)) }],
+      series: [{ label: "Time", value: (_, s) => (s === null ? "–" : clock(s)) }, ...lines.map((one, place) => ({
         label: one.label,
         stroke: COLOURS[place % COLOURS.length],
         width: 2,

@@ -56,7 +56,7 @@ export function bytes(value) {
 
 export function span(ms) {
   if (ms === null || ms === undefined) return UNKNOWN;
-  if (ms < 1000) return `${Math.round(ms)} ms`;
+  if (ms < 1000) return `${ms < 10 ? Number(ms.toFixed(2)) : Math.round(ms)} ms`;
   const s = ms / 1000;
   if (s < 60) return `${s.toFixed(s < 10 ? 1 : 0)} s`;
   if (s < 3600) return `${Math.floor(s / 60)} min ${Math.round(s % 60)} s`;
@@ -71,6 +71,10 @@ export function time(ms) {
   const two = (value) => String(value).padStart(2, "0");
   const day = `${at.getFullYear()}-${two(at.getMonth() + 1)}-${two(at.getDate())}`;
   return `${day} ${two(at.getHours())}:${two(at.getMinutes())}:${two(at.getSeconds())}.${String(at.getMilliseconds()).padStart(3, "0")}`;
+}
+
+export function several(number, one, many = `${one}s`) {
+  return `${count(number)} ${number === 1 ? one : many}`;
 }
 
 export function pill(status) {

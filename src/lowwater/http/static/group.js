@@ -1,9 +1,9 @@
 // One group: how far behind, since when, who reads what, and how to move it.
 import { api } from "./api.js";
 import { Chart } from "./charts.js";
-import { count, h, notice, pill, rate, shown, span, table, tile, time } from "./dom.js";
+import { count, h, notice, pill, rate, several, shown, span, table, tile, time } from "./dom.js";
 
-const LINES_MAX = 8;
+const LINES_MAX = 7;
 
 export function groupView(name) {
   const tiles = h("div", { class: "tiles" });
@@ -78,7 +78,9 @@ export function groupView(name) {
   function draw(courses) {
     const most = [...courses.partitions].sort((one, other) => top(other.lag) - top(one.lag)).slice(0, LINES_MAX);
     const label = (one) => `${shown(one.topic)}-${one.partition}`;
-    lag.show(courses.times, most.map((one) => ({ label: label(one), values: one.lag })));
+    const lines = most.map((one) => ({ label: label(one), values: one.lag }));
+    if (courses.partitions.length > 1) lines.unshift({ label: "all", values: courses.times.map((_, place) => sum(courses.partitions, place)) });
+    lag.show(courses.times, lines);
     timeLag.show(courses.times, most.map((one) => ({ label: label(one), values: one.time_lag_ms })));
   }
 
@@ -107,6 +109,11 @@ function top(values) {
   return Math.max(...values.filter((one) => one !== null), 0);
 }
 
+function sum(rows, place) {
+  const known = rows.map((one) => one.lag[place]).filter((one) => one !== null);
+  return known.length ? known.reduce((total, one) => total + one, 0) : null;
+}
+
 function longest(rows) {
   const known = rows.map((one) => one.time_lag_ms).filter((one) => one !== null);
   return known.length ? Math.max(...known) : null;
@@ -115,7 +122,7 @@ function longest(rows) {
 async function undo(name, change, refresh) {
   try {
     const told = await api.undo(name, change);
-    notice(`${told.moved.length} partition(s) are back where they were.`);
+    notice(`Back where it was: ${several(told.moved.length, "partition")}.`);
     await refresh();
   } catch (error) {
     notice(error.message, { bad: true });
@@ -191,7 +198,7 @@ function resetDialog(name, told, refresh) {
     try {
       const done = await api.reset(name, { ...wanted, execute: true });
       dialog.close();
-      notice(`${done.moved.length} partition(s) moved.`, { action: { label: "Undo", run: () => undo(name, done.change, refresh) } });
+      notice(`${several(done.moved.length, "partition")} moved.`, { action: { label: "Undo", run: () => undo(name, done.change, refresh) } });
       await refresh();
     } catch (error) {
       failure.textContent = error.message;

@@ -86,7 +86,7 @@ function recordsBrowser(name) {
   const limit = h("select", { "aria-label": "How many" }, [20, 50, 100, 200].map((one) => h("option", { value: one, selected: one === 50 }, `${one} records`)));
   const failure = h("p", { class: "failure", hidden: true });
   const list = h("div", { class: "records" }, h("p", { class: "empty" }, "Say where to start, then look."));
-  const examples = ["earliest", "-50", "-1h", "@today"].map((one) =>
+  const examples = ["earliest", "-50", "-1h", "today"].map((one) =>
     h("button", { type: "button", class: "chip", onclick: () => { start.value = one; look(); } }, one));
   const form = h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); look(); } },
     h("label", {}, "From ", start), partition, limit, h("button", { class: "main" }, "Look"), examples);
