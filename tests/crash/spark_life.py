@@ -17,7 +17,7 @@ from lowwater.spark.java import java_home
 from lowwater.spark.launchers import worker_python
 
 ROOT = Path(__file__).resolve().parents[2]
-PATIENCE_S = 240
+PATIENCE_S = 400
 _LOOK_AGAIN_S = 0.002
 
 

@@ -15,7 +15,7 @@ from typing import Any
 import pyspark
 from tests.crash.spark_life import ROOT, environment
 
-PATIENCE_S = 240
+PATIENCE_S = 400
 SPARK_HOME = Path(pyspark.__file__).parent
 MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
