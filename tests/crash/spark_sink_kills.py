@@ -22,7 +22,7 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from tests.conformance.under_test import running
-from tests.crash.spark_sink_life import DONE, FAILED, TAKEN, Blow, Play, Point
+from tests.crash.spark_sink_life import DONE, FAILED, TAKEN, Blow, Play, Point, lower_level
 from tests.fresh import fresh
 from tests.spark.writing import Topics
 
@@ -178,7 +178,7 @@ def seen(bootstrap: str, topic: str, isolation: str) -> Counter[str]:
     """Values that a client other than ours reads, and how often."""
     consumer = Consumer({
         "bootstrap.servers": bootstrap, "group.id": fresh("oracle"), "enable.auto.commit": False, "log_level": 0,
-        "isolation.level": isolation, "enable.partition.eof": True,
+        "isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10,
     })  # fmt: skip
     consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
     rows: Counter[str] = Counter()
@@ -218,8 +218,11 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--against", choices=("lowwater", "kafka"), default="lowwater")
+    parser.add_argument("--level", type=int, choices=(1, 2), default=2, help="of transaction.version")
     arguments = parser.parse_args()
     with running(arguments.against, apart=True) as broker, tempfile.TemporaryDirectory() as folder:
+        if arguments.level == 1:
+            lower_level(broker.bootstrap)
         report = run(broker.bootstrap, Path(folder), drawn(arguments.kills, arguments.seed))
     print(report)
     return int(not report.is_clean)

@@ -24,12 +24,18 @@ from pyspark.sql.types import StringType, StructType
 
 import lowwater.client.producing.tables
 import lowwater.spark.worker_producer  # noqa: F401
+from lowwater.client.blocking import BlockingDriver
+from lowwater.client.config import ClientConfig
+from lowwater.client.network import Network
+from lowwater.client.producing.ending import FEATURE
+from lowwater.errors import ErrorCode
 from lowwater.spark.exactly_once.brokers import ClusterBrokers
 from lowwater.spark.exactly_once.errors import SinkTakenError
 from lowwater.spark.exactly_once.ledger import Ledger
 from lowwater.spark.exactly_once.state import Fence, SinkState, Transaction
 from lowwater.spark.sink import Attempt, Writing, Written
 from lowwater.spark.sink_once import LowwaterOnceStreamWriter
+from lowwater.wire.messages.update_features import FeatureUpdateKey, UpdateFeaturesRequest
 
 SCHEMA = StructType().add("value", StringType())
 QUERY = "3b1c"
@@ -162,6 +168,7 @@ class Driver:
         self._play = play
         self._fault = fault
         self._attempts = 0
+        self.query = QUERY
 
     def run(self, batches: int) -> None:
         """So many from where the commit log ends."""
@@ -198,7 +205,7 @@ class Driver:
         self._attempts += 1
         writer: FaultyWriter = cloudpickle.loads(pickled)
         # Spark counts attempts by application: two drivers have the same numbers.
-        writer.attempt = Attempt(batch, task, 0, self._attempts, QUERY)
+        writer.attempt = Attempt(batch, task, 0, self._attempts, self.query)
         rows = pa.record_batch([pa.array(self._play.rows_of(batch, task))], names=["value"])
         return writer.write(iter([rows]))
 
@@ -209,6 +216,24 @@ class Driver:
             return
         self.attempt(pickled, batch, task)
         os.kill(os.getpid(), signal.SIGKILL)
+
+
+def lower_level(bootstrap: str) -> None:
+    """Of transaction.version: from 2 on each transaction has an epoch, at 1 it has not."""
+    update = FeatureUpdateKey(feature=FEATURE, max_version_level=1, upgrade_type=3)
+    config = ClientConfig({"bootstrap.servers": bootstrap})
+    driver = BlockingDriver(config)
+    network = Network(config, driver)
+    try:
+        answer = driver.run(_any(network, UpdateFeaturesRequest(feature_updates=[update])))
+        assert answer.error_code == ErrorCode.NONE, answer
+    finally:
+        network.close()
+        driver.close()
+
+
+async def _any(network: Network, request: object) -> Any:
+    return await network.ask_any(request, versions=(2, 2))
 
 
 # -- lives, one after the other

@@ -82,13 +82,9 @@ class Ledger:
         """Once the sink is taken."""
         if not await self._cluster.present([self._where.topic]):
             await self.ensure()
-        asked = [{self._where: EARLIEST}, {self._where: LATEST}]
-        [first], [end] = (
-            [found[self._where].offset]
-            for found in await list_offsets_many(self._cluster, asked, isolation="read_uncommitted")
-        )
+        first, end = await self._bounds()
         for start in dict.fromkeys((max(first, end - TAIL_OFFSETS), first)):
-            log = await self._read_from(start, end)
+            log = await self._read_into(LedgerLog(self._sink), start, end)
             if log.has_record:
                 break
         log.check_settled(self._where.topic)
@@ -96,8 +92,18 @@ class Ledger:
             await self.ensure()  # a sink's first time
         return log.state()
 
-    async def _read_from(self, start: int, end: int) -> LedgerLog:
-        log = LedgerLog(self._sink)
+    async def read_all(self) -> dict[str, SinkState]:
+        """Every sink's, as far as it is decided; none when there is no ledger."""
+        if not await self._cluster.present([self._where.topic]):
+            return {}
+        return (await self._read_into(LedgerLog(), *await self._bounds())).states()
+
+    async def _bounds(self) -> tuple[int, int]:
+        asked = [{self._where: EARLIEST}, {self._where: LATEST}]
+        first, end = await list_offsets_many(self._cluster, asked, isolation="read_uncommitted")
+        return first[self._where].offset, end[self._where].offset
+
+    async def _read_into(self, log: LedgerLog, start: int, end: int) -> LedgerLog:
         log.next_offset = start
         while log.next_offset < end:
             before = log.next_offset

@@ -14,17 +14,25 @@ from lowwater.wire.records import HEADER_SIZE, BatchHeader, read_records
 
 
 class LedgerLog:
-    """Fed with pieces of the log, in order."""
+    """Fed with pieces of the log, in order. Without a `sink` it learns of all."""
 
-    def __init__(self, sink: str) -> None:
-        self._key = sink.encode()
-        self._open: dict[int, bytes | None] = {}
-        self._value: bytes | None = None
-        self.has_record = False
+    def __init__(self, sink: str | None = None) -> None:
+        self._only = None if sink is None else sink.encode()
+        self._open: dict[int, dict[bytes, bytes | None]] = {}
+        self._known: dict[bytes, bytes | None] = {}
         self.next_offset = 0
 
+    @property
+    def has_record(self) -> bool:
+        return bool(self._known)
+
+    def states(self) -> dict[str, SinkState]:
+        """Of every sink that is known."""
+        return {key.decode(): from_value(value) for key, value in self._known.items() if value is not None}
+
     def state(self) -> SinkState:
-        return SinkState() if self._value is None else from_value(self._value)
+        """Of the one sink."""
+        return next(iter(self.states().values()), SinkState())
 
     def feed(self, piece: Buffer) -> None:
         """Whole batches; the last may be cut off."""
@@ -35,34 +43,31 @@ class LedgerLog:
             batch = view[position : position + header.size]
             if len(batch) < header.size:
                 return
-            self._take(batch, header)
-            self.next_offset = header.next_offset
+            # A fetch begins with the whole batch that its offset lies in.
+            if header.next_offset > self.next_offset:
+                self._take(batch, header)
+                self.next_offset = header.next_offset
             position += header.size
 
     def _take(self, batch: memoryview, header: BatchHeader) -> None:
-        if header.next_offset <= self.next_offset:
-            return  # a fetch begins with the whole batch that its offset lies in
         if header.is_control:
             self._end(batch, header)
             return
-        for record in read_records(batch):
-            if record.key != self._key:
-                continue
-            if header.is_transactional:
-                self._open[header.producer_id] = record.value
-            else:  # somebody has settled it by hand
-                self._know(record.value)
+        found = {record.key: record.value for record in read_records(batch) if record.key is not None}
+        if self._only is not None:
+            found = {key: value for key, value in found.items() if key == self._only}
+        if found and header.is_transactional:
+            self._open.setdefault(header.producer_id, {}).update(found)
+        else:  # somebody has settled it by hand
+            self._known.update(found)
 
     def _end(self, batch: memoryview, header: BatchHeader) -> None:
         marker = read_end_marker(batch, header)
-        if marker is None or header.producer_id not in self._open:
+        if marker is None:
             return
-        value = self._open.pop(header.producer_id)
+        found = self._open.pop(header.producer_id, {})
         if marker.commit:
-            self._know(value)
-
-    def _know(self, value: bytes | None) -> None:
-        self._value, self.has_record = value, True
+            self._known.update(found)
 
     def check_settled(self, topic: str) -> None:
         """Whoever has taken a sink finds none of its records undecided."""

@@ -54,6 +54,7 @@ class Step(Enum):
     FINISH = "finish the intent that is there"
     NOTHING = "it is done"
     GIVE_UP = "abort its transactions"
+    TAKEN = "another driver is about to commit something else"
 
 
 def plan(sink: str, brokers: Brokers) -> Plan:
@@ -70,6 +71,8 @@ def commit(brokers: Brokers, plan: Plan, intent: Intent) -> None:
     brokers.take(plan.fence)
     state = brokers.state()
     step = next_step(state, intent)
+    if step is Step.TAKEN:
+        raise SinkTakenError(plan.sink)
     if step is Step.INTEND:
         state = state.intending(intent)
         brokers.record(state)
@@ -92,19 +95,30 @@ def abort(brokers: Brokers, plan: Plan, intent: Intent) -> Step:
     return step
 
 
+def settle(sink: str, brokers: Brokers) -> SinkState:
+    """Somebody has seen to what is missing: the intent counts as done. The state before; drivers are fenced."""
+    brokers.take(None)
+    state = brokers.state()
+    if state.intent is not None:
+        brokers.end(state.intent.transactions, commit=True)
+        brokers.abort_left_over(state, frozenset(each.id for each in state.intent.transactions))
+        brokers.record(state.finished())
+    return state
+
+
 def next_step(state: SinkState, intent: Intent) -> Step:
     """How a batch is committed that all tasks have written."""
     if state.intent == intent:
         return Step.FINISH
     if state.is_done(intent.name, intent.batch):
         return Step.NOTHING
-    assert state.intent is None, "a sink that is planned has nothing left to finish"
-    return Step.INTEND
+    # The plan had nothing left to finish: an intent that is there now came after the sink was taken.
+    return Step.INTEND if state.intent is None else Step.TAKEN
 
 
 def after_failure(state: SinkState, intent: Intent) -> Step:
     """Whether the failure came before the intent or after it."""
-    if state.intent is not None:
+    if state.intent == intent:
         return Step.FINISH
     return Step.NOTHING if state.is_done(intent.name, intent.batch) else Step.GIVE_UP
 

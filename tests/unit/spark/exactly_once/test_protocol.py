@@ -9,6 +9,7 @@ from lowwater.spark.exactly_once.protocol import Plan, Step, after_failure, chec
 from lowwater.spark.exactly_once.state import Fence, Intent, SinkState, Transaction
 
 INTENT = Intent("query a", 7, (Transaction("s-7-0-1-3.4", 17, 0),))
+OTHERS = Intent("query a", 7, (Transaction("s-7-0-1-3.5", 18, 0),))
 PLAN = Plan("s", Fence(5, 4), SinkState(3, {"query a": 6}))
 
 
@@ -18,7 +19,9 @@ PLAN = Plan("s", Fence(5, 4), SinkState(3, {"query a": 6}))
         (SinkState(3, {"query a": 6}), Step.INTEND, Step.GIVE_UP),
         (SinkState(0), Step.INTEND, Step.GIVE_UP),
         (SinkState(3, {"query a": 6}).intending(INTENT), Step.FINISH, Step.FINISH),
+        (SinkState(3, {"query a": 6}).intending(OTHERS), Step.TAKEN, Step.GIVE_UP),
         (SinkState(4, {"query a": 7}), Step.NOTHING, Step.NOTHING),
+        (SinkState(4, {"query a": 7}).intending(OTHERS), Step.NOTHING, Step.NOTHING),
         (SinkState(4, {"query b": 7}), Step.INTEND, Step.GIVE_UP),
     ],
 )
