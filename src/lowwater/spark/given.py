@@ -29,15 +29,11 @@ class Given:
         return self._texts[name.lower()]
 
     def value(self, name: str) -> Any:
-        """As it was given, or its default; OptionError when it cannot be read, or is not possible yet."""
+        """As it was given, or its default; OptionError when it cannot be read."""
         option = OPTION[name.lower()]
-        default = None if option.default is None else option.read(option.default)
         if name not in self:
-            return default
-        value = option.read(self.text(name))
-        if not option.is_built and value != default:
-            raise OptionError(f"{option.name} is known, but this version of Lowwater cannot do it yet: leave it out")
-        return value
+            return None if option.default is None else option.read(option.default)
+        return option.read(self.text(name))
 
     def texts(self) -> Mapping[str, str]:
         """By lower-case names."""

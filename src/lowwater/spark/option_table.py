@@ -53,7 +53,7 @@ class Takes:
 
 @dataclass(frozen=True, slots=True)
 class Option:
-    """`ours`: the Kafka connector has none of that name. `is_built` False: read and checked, but refused for now."""
+    """`ours`: the Kafka connector has none of that name."""
 
     name: str
     takes: Takes
@@ -63,7 +63,6 @@ class Option:
     ours: bool = False
     aliases: tuple[str, ...] = ()
     is_secret: bool = False
-    is_built: bool = True
 
     @property
     def key(self) -> str:
@@ -320,12 +319,15 @@ TIME_OPTIONS = (
            ours=True),
 )  # fmt: skip
 
-LATER_OPTIONS = (
+ORDER_OPTIONS = (
     Option("order", _one_of("none", "timestamp"), "none", SOURCE,
-           "Whether the rows of a batch come in the order of their timestamps.", ours=True, is_built=False),
-    Option("maxOutOfOrder", DURATION, "1m", SOURCE, "How far behind the newest before it in its partition a row may be "
-           "and still come in order; one that is further behind comes so much after its time. With `order`.",
-           ours=True, is_built=False),
+           "`timestamp`: rows come [in the order of their timestamps](spark-order.md), within each task and from task "
+           "to task; with `cut` also from batch to batch. Tasks are slices of time then, not partitions: about as many "
+           "as `minPartitions` says, or else one for some ten thousand rows, and at most `maxPartitions`, or 8.",
+           ours=True),
+    Option("maxOutOfOrder", DURATION, "1m", SOURCE,
+           "How far behind the newest row before it in its partition a row may be and still come in order; one that is "
+           "further behind is late, and comes so much behind that one. With `order`.", ours=True),
 )  # fmt: skip
 
 SINK_OPTIONS = (
@@ -343,7 +345,7 @@ SINK_OPTIONS = (
            "With `exactlyOnce`.", ours=True),
 )  # fmt: skip
 
-OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *TIME_OPTIONS, *SINK_OPTIONS, *LATER_OPTIONS)
+OPTIONS = (*KAFKA_OPTIONS, *OWN_OPTIONS, *DECODE_OPTIONS, *TIME_OPTIONS, *ORDER_OPTIONS, *SINK_OPTIONS)
 OPTION = {option.key: option for option in OPTIONS}
 ALIASES = {alias.lower(): option.key for option in OPTIONS for alias in option.aliases}
 # What Spark itself hands over with the rest, and what the connector's own tests set.

@@ -10,7 +10,7 @@ from lowwater.spark.kafka_options import SINK_REFUSALS, SOURCE_REFUSALS
 from lowwater.spark.option_table import (
     DECODE_OPTIONS,
     KAFKA_OPTIONS,
-    LATER_OPTIONS,
+    ORDER_OPTIONS,
     OWN_OPTIONS,
     SINK_OPTIONS,
     TIME_OPTIONS,
@@ -41,14 +41,14 @@ PARTS: tuple[tuple[str, tuple[Option, ...], str], ...] = (
         "How micro-batches are aligned by time is told in [Batches that end at one moment](spark-time.md).",
     ),
     (
+        "In order",
+        ORDER_OPTIONS,
+        "What is promised, and what keeps it, is told in [Rows in the order of their times](spark-order.md).",
+    ),
+    (
         "Writing once",
         SINK_OPTIONS,
         "How the sink writes each row once is told in [Writing topics from Spark](spark-sink.md#exactly-once).",
-    ),
-    (
-        "Not yet",
-        LATER_OPTIONS,
-        "These are read and checked, and then refused: this version cannot do what they ask, and will not pretend to.",
     ),
 )
 REFUSED_TEXT = "These settings of Kafka's clients are refused, as the connector refuses them:"

@@ -19,7 +19,6 @@ from lowwater.positions.position import (
 )
 from lowwater.spark.option_table import (
     DECODE_OPTIONS,
-    LATER_OPTIONS,
     OPTION,
     OPTIONS,
     OptionError,
@@ -648,18 +647,14 @@ def test_a_span_that_is_none_is_refused(span):
     assert "cut" in refusal(stream, cut=span)
 
 
-# ---- options that have to wait
+# ---- order
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"order": "timestamp"},
-        {"order": "timestamp", "maxOutOfOrder": "5m"},
-    ],
-)
-def test_what_cannot_be_done_yet_is_refused_and_not_passed_over(options):
-    assert "this version of Lowwater cannot do it yet" in refusal(stream, **options)
+def test_order_is_by_timestamp_with_a_minute_of_disorder_unless_said():
+    assert (stream().order, stream().out_of_order_ms) == ("none", 60_000)
+    assert (stream(order="TIMESTAMP").order, batch(order="timestamp").out_of_order_ms) == ("timestamp", 60_000)
+    assert stream(order="timestamp", maxOutOfOrder="5m").out_of_order_ms == 300_000
+    assert batch(order="timestamp", maxOutOfOrder="0").out_of_order_ms == 0
 
 
 def test_what_is_the_default_anyway_is_taken():
@@ -778,8 +773,7 @@ def test_every_option_of_decoding_is_in_the_table():
     assert {option.key for option in DECODE_OPTIONS} == set(KNOWN)
 
 
-def test_only_options_that_have_to_wait_are_not_built():
-    assert {option for option in OPTIONS if not option.is_built} == set(LATER_OPTIONS)
+def test_every_option_counts_somewhere():
     assert all(option.where in Where.ALL for option in OPTIONS)
 
 
