@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
+import signal
 import sys
 import tempfile
 import time
@@ -27,6 +29,8 @@ from tests.spark.writing import Topics
 from lowwater.spark import losses
 from lowwater.spark.checkpoint import read_checkpoint
 from lowwater.testing import Broker
+
+log = logging.getLogger(__name__)
 
 AT_COMMIT_LOG = "at-commit-log"
 DRIVER = (
@@ -154,8 +158,9 @@ class World:
         return self.topics.committed(self.group, self.topic, self.partitions)
 
     def is_group_ahead(self) -> bool:
+        committed = self.committed()  # first: the query may go on meanwhile
         at = {one.partition: offset for one, offset in read_checkpoint(str(self.checkpoint)).at.items()}
-        return any(offset > at.get(partition, 0) for partition, offset in self.committed().items())
+        return any(offset > at.get(partition, 0) for partition, offset in committed.items())
 
 
 class Run:
@@ -209,7 +214,7 @@ class Run:
         life.wait_until("the next batch is finished", lambda: self._finished() > before)
 
     def _finished(self) -> int:
-        return read_checkpoint(str(self._world.checkpoint)).finished
+        return max((int(name) for name in self._commit_files() if name.isdigit()), default=-1)
 
     def _age_out(self) -> None:
         life, folder, point = self._need(self._master), self._world.folder, points.AFTER_OFFSET_LOG
@@ -254,6 +259,7 @@ def run(kills: list[str], *, seed: int, folder: Path) -> Report:
         try:
             for point in kills:
                 blows.kill(point)
+                log.info("kill %d: %s, %d rows written", report.kills.total(), point, len(world.written))
             blows.finish()
         finally:
             blows.close()
@@ -303,6 +309,8 @@ def main() -> int:
     parser.add_argument("--kills", type=int, default=40)
     parser.add_argument("--seed", type=int, default=1)
     arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
+    signal.signal(signal.SIGTERM, lambda number, frame: sys.exit(1))  # what was started is ended
     with tempfile.TemporaryDirectory(prefix="lowwater-spark-kills-") as folder:
         report = run(drawn(arguments.kills, arguments.seed), seed=arguments.seed, folder=Path(folder) / "query")
     print(report)

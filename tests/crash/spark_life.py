@@ -18,7 +18,7 @@ from lowwater.spark.launchers import worker_python
 
 ROOT = Path(__file__).resolve().parents[2]
 PATIENCE_S = 400
-_LOOK_AGAIN_S = 0.002
+_LOOK_AGAIN_S = 0.005
 
 
 def environment() -> dict[str, str]:

@@ -17,7 +17,7 @@ PLACES = "partition int, offset long"
 
 def main() -> None:
     given = json.loads(sys.argv[1])
-    confs = {**CONFS, "spark.cores.max": "2", "spark.executor.memory": "512m", "spark.task.maxFailures": "1"}
+    confs = {**CONFS, "spark.cores.max": "2", "spark.executor.memory": "512m", "spark.task.maxFailures": "2"}
     # Tasks wait until both executors are there.
     confs |= {"spark.scheduler.minRegisteredResourcesRatio": "1.0"}
     builder = SparkSession.builder.master(given["master"]).appName("cluster")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from tests.crash.spark_job import QUICK_JAVA
 from tests.crash.spark_life import ROOT, environment
 
 PATIENCE_S = 400
@@ -31,7 +32,8 @@ _LOOK_AGAIN_S = 0.05
 def spark_class(folder: Path, name: str, *arguments: str) -> Iterator[Process]:
     """A program of Spark's by `spark-class`; ended with the block."""
     log = folder / f"{name}.log"
-    variables = {**environment(), "SPARK_HOME": str(SPARK_HOME), "SPARK_DAEMON_MEMORY": "600m"}
+    quick = {"SPARK_DAEMON_MEMORY": "600m", "SPARK_DAEMON_JAVA_OPTS": QUICK_JAVA}
+    variables = {**environment(), "SPARK_HOME": str(SPARK_HOME), **quick}
     with log.open("wb") as output:
         command = [str(SPARK_HOME / "bin" / "spark-class"), *arguments]
         process = subprocess.Popen(command, cwd=folder, env=variables, stdout=output, stderr=output)
