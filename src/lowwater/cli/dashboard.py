@@ -11,12 +11,6 @@ from lowwater.cli.http_options import PORT, http_options, listen, read_password,
 from lowwater.cli.printing import tell
 from lowwater.errors import ConfigError
 
-# A part of the cluster that is down holds up an answer for so long.
-PATIENCE = {
-    "default.api.timeout.ms": "5000",
-    "socket.connection.setup.timeout.ms": "3000",
-    "client.id": "lowwater-http",
-}
 GRAFANA = "grafana.json"
 
 
@@ -80,7 +74,7 @@ def command(
 
     password = read_password(http_password_file)
     require_login(host, password)
-    connection.config(PATIENCE)  # says what is wrong with the settings before anything listens
+    connection.config({})  # says what is wrong with the settings before anything listens
     try:
         listening = listen(host, port)
     except OSError as error:
@@ -89,7 +83,7 @@ def command(
         ) from error
     url = url_of(listening)
     settings = Settings(
-        connection.client_settings(PATIENCE),
+        connection.client_settings({}),
         host=host,
         password=password,
         allowed_hosts=allow_host,

@@ -21,8 +21,14 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-ANSWER_MS = 5_000
-"""So long a part of the cluster that does not answer holds up an answer, unless the settings say otherwise."""
+# So long a part of the cluster that does not answer holds up an answer, unless the settings say otherwise; and a topic
+# that is not there is not waited for: whoever looks can look again.
+DEFAULTS = {
+    "default.api.timeout.ms": "5000",
+    "socket.connection.setup.timeout.ms": "3000",
+    "topic.metadata.propagation.max.ms": "200",
+    "client.id": "lowwater-http",
+}
 COUNTERS_BYTES_MAX = 64 * 1024 * 1024
 
 
@@ -31,7 +37,7 @@ class Desk:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._config = {"default.api.timeout.ms": str(ANSWER_MS), "client.id": "lowwater-http", **settings.client}
+        self._config = {**DEFAULTS, **settings.client}
         self.events = Events()
         self.on_broker_gone: Callable[[], None] = lambda: None
         self.admin: AsyncAdmin

@@ -7,13 +7,17 @@ from http import HTTPStatus
 from typing import Any
 
 from lowwater import __version__
-from lowwater.http.operations import OPERATIONS, Operation
+from lowwater.http.operations import NAME_MAX, OPERATIONS, TOPIC, Operation
 from lowwater.http.problem import PROBLEM
 
 _ALWAYS = (400, 401, 403, 405, 421, 500, 502, 503)
 _WITH_BODY = (413, 415, 422)
 _NOT_JSON = {"/metrics": "text/plain", "/events": "text/event-stream"}
-_PARTITION = {"type": "integer", "minimum": 0, "maximum": 2**31 - 1}
+_NAMES = {
+    "group": {"type": "string", "minLength": 1, "maxLength": NAME_MAX},
+    "topic": {"type": "string", "pattern": f"^{TOPIC.pattern}$"},
+    "partition": {"type": "integer", "minimum": 0, "maximum": 2**31 - 1},
+}
 
 
 @cache
@@ -51,8 +55,7 @@ def _described(one: Operation) -> dict[str, Any]:
 
 
 def _in_path(name: str) -> dict[str, Any]:
-    schema = _PARTITION if name == "partition" else {"type": "string", "minLength": 1, "maxLength": 249}
-    return {"name": name, "in": "path", "required": True, "schema": schema}
+    return {"name": name, "in": "path", "required": True, "schema": _NAMES[name]}
 
 
 def _in_query(name: str, schema: Any) -> dict[str, Any]:

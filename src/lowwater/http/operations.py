@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from lowwater.http.desk import Desk
 
 NAME_MAX = 4096
+TOPIC = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,6 +105,8 @@ def _fits(one: Operation, segments: list[bytes]) -> dict[str, str] | None:
                 return None
         else:
             names[want[1:-1]] = _decoded(have)
+    if not TOPIC.fullmatch(names.get("topic", "topic")):
+        raise Problem(404, "NOT_FOUND", f"no topic can have the name {names['topic']!r}")
     return names
 
 

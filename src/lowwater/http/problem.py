@@ -28,9 +28,10 @@ PROBLEM = {
     "required": ["error"],
 }
 
-_GROUP_MISSING = (ErrorCode.GROUP_ID_NOT_FOUND,)
+# A topic of an impossible name is one that is not there.
+_MISSING = (ErrorCode.GROUP_ID_NOT_FOUND, ErrorCode.INVALID_TOPIC_EXCEPTION)
 _BUSY = (ErrorCode.NON_EMPTY_GROUP, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_SUBSCRIBED_TO_TOPIC)
-_WRONG = (ErrorCode.INVALID_GROUP_ID, ErrorCode.INVALID_TOPIC_EXCEPTION, ErrorCode.OFFSET_METADATA_TOO_LARGE)
+_WRONG = (ErrorCode.INVALID_GROUP_ID, ErrorCode.OFFSET_METADATA_TOO_LARGE)
 _NAMES = {int(one): one.name for one in ErrorCode}
 _OUT_OF_REACH = (ConnectError, DisconnectedError, RequestTimeoutError)
 
@@ -64,7 +65,7 @@ def of_client(error: ClientError) -> Problem:
     if not isinstance(error, BrokerError):
         return Problem(502, type(error).__name__, message)
     code, status = error.code, 502
-    if code in _GROUP_MISSING:
+    if code in _MISSING:
         status = 404
     elif code in _BUSY or isinstance(error, GroupError):
         status = 409

@@ -14,6 +14,7 @@ from lowwater.lag.resetting import (
     ALL,
     ActiveGroupError,
     Carried,
+    NothingToUndoError,
     Plan,
     Selection,
     Target,
@@ -109,7 +110,10 @@ def _selection(body: dict[str, Any]) -> Selection:
     statuses=(404, 409),
 )
 async def undo(call: Call) -> Any:
-    plan = await call.desk.run(plan_undo(call.desk.cluster, call.path["group"], call.body.get("change")))
+    try:
+        plan = await call.desk.run(plan_undo(call.desk.cluster, call.path["group"], call.body.get("change")))
+    except NothingToUndoError as error:
+        raise Problem(404, "NOTHING_TO_UNDO", str(error)) from None
     return await _carried(call, plan, is_wanted=True)
 
 

@@ -81,6 +81,10 @@ class ActiveGroupError(ClientError):
         self.members = tuple(members)
 
 
+class NothingToUndoError(ClientError):
+    """No change is known, or not the one that was named."""
+
+
 @dataclass(frozen=True, slots=True)
 class Selection:
     """Which partitions: topics, each with some partitions or (None) all; `is_all`: those that have offsets."""
@@ -194,7 +198,7 @@ async def plan_undo(cluster: Cluster, group: str, change_id: str | None = None) 
     change = next((each for each in known if change_id is None or each.id.startswith(change_id)), None)
     if change is None:
         which = "nothing was changed that could be undone" if change_id is None else f"there is no change {change_id!r}"
-        raise ClientError(f"group {group!r}: {which}", advice="`lowwater groups history` shows what there is")
+        raise NothingToUndoError(f"group {group!r}: {which}", advice="`lowwater groups history` shows what there is")
     committed = await _committed(cluster, group)
     moves = tuple(Move(one, committed.get(one), before) for one, before in sorted(change.before.items()))
     members = await members_of(cluster, group)

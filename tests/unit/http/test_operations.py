@@ -30,17 +30,17 @@ def test_a_method_that_is_not_served_names_those_that_are() -> None:
     assert caught.value.headers == {"Allow": "DELETE, GET"}
 
 
-@pytest.mark.parametrize("path", [b"/nothing", b"/", b"/consumer-groups/a/b/c", b"/topics/t/records/1"])
+@pytest.mark.parametrize("path", [b"/nothing", b"/", b"/consumer-groups/a/b/c", b"/topics/t/records/1", b"/topics/a%2Fb"])
 def test_an_unknown_address_is_404(path: bytes) -> None:
     with pytest.raises(Problem) as caught:
         find("GET", path)
     assert caught.value.status == 404
 
 
-@pytest.mark.parametrize("path", [b"/topics/%FF", b"/topics/", b"/topics/" + b"x" * 5000])
+@pytest.mark.parametrize("path", [b"/consumer-groups/%FF", b"/consumer-groups/", b"/consumer-groups/" + b"x" * 5000])
 def test_a_name_that_is_no_text_is_refused(path: bytes) -> None:
     with pytest.raises(Problem) as caught:
-        find("GET", path + b"/records")
+        find("GET", path + b"/lag")
     assert caught.value.status == 400
 
 
