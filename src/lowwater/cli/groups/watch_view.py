@@ -29,6 +29,13 @@ SORTS: dict[str, tuple[str, Callable[[Row], Any], bool]] = {
     "t": ("time lag", lambda row: -1 if row["time_lag_ms"] is None else row["time_lag_ms"], True),
     "s": ("status", lambda row: _SEVERITY[row["status"]], True),
 }
+# What goes first where there is no room.
+_EXPENDABLE = (
+    "advice", "detail", "host", "catch_up_ms", "rate_in", "rate_out", "client_id", "end", "committed", "state",
+    "members", "time_lag_ms",
+)  # fmt: skip
+_SENTENCES = ("advice", "detail")
+_SENTENCE_MIN, _WIDEST, _GAP = 16, 40, 1
 _STEPS = {"j": 1, "k": -1, "\x1b[B": 1, "\x1b[A": -1, "\x1b[6~": 10, "\x1b[5~": -10}
 
 
@@ -52,16 +59,17 @@ class View:
         return replace(self, top=max(self.top + _STEPS.get(key, 0), 0))
 
 
-def rendered(view: View, report: Report | None, trouble: str, height: int) -> Group:
-    """A screen of so many lines."""
+def rendered(view: View, report: Report | None, trouble: str, width: int, height: int) -> Group:
+    """A screen of that size. Where there is little room the columns that matter most are shown."""
     if report is None:
         return Group(Text("lowwater groups watch", style="bold"), Text("looking …"), Text(printable(trouble), "red"))
     rows = _sorted(view, _rows(view, report))
     room = max(height - _LINES_AROUND, 1)
     top = min(view.top, max(len(rows) - room, 0))
+    shown = rows[top : top + room]
     return Group(
         _headline(view, report, len(rows), top, room),
-        _table(_columns(view), rows[top : top + room]),
+        _table(_columns(view), _fitting(_columns(view), shown, width), shown),
         Text(printable(trouble or _faults(report)), style="red", overflow="ellipsis", no_wrap=True),
         Text(_HELP, style="dim", overflow="ellipsis", no_wrap=True),
     )
@@ -87,6 +95,29 @@ def _columns(view: View) -> Sequence[Column]:
     return (GROUPS[0], *PARTITIONS) if view.shows_partitions else GROUPS
 
 
+def _fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> dict[str, int]:
+    """Which columns there is room for, and how wide each is; sentences take what is left."""
+    widths = {column.name: _natural(column, rows) for column in columns}
+    for name in _EXPENDABLE:
+        if sum(widths.values()) + _GAP * len(widths) <= width:
+            break
+        if name not in _SENTENCES:
+            widths.pop(name, None)
+        elif name in widths:
+            left = width - sum(widths.values()) - _GAP * len(widths) + widths[name]
+            if left < _SENTENCE_MIN:
+                del widths[name]
+            else:
+                widths[name] = left
+    return widths
+
+
+def _natural(column: Column, rows: Sequence[Row]) -> int:
+    longest = max((len(column.shown(row[column.name])) for row in rows), default=0)
+    most = longest if column.name in _SENTENCES else _WIDEST
+    return max(len(column.title), min(longest, most))
+
+
 def _headline(view: View, report: Report, count: int, top: int, room: int) -> Text:
     at = datetime.fromtimestamp(report.at_ms / 1000, UTC)
     order = f"by {SORTS[view.sort][0]}{', reversed' if view.is_reversed else ''}"
@@ -95,14 +126,16 @@ def _headline(view: View, report: Report, count: int, top: int, room: int) -> Te
     return Text(f"lowwater groups watch  {at:%H:%M:%S} UTC  {what}{part}  {order}", style="bold", no_wrap=True)
 
 
-def _table(columns: Sequence[Column], rows: Sequence[Row]) -> Table:
-    table = Table(box=None, pad_edge=False, header_style="bold", expand=False)
+def _table(all_columns: Sequence[Column], widths: dict[str, int], rows: Sequence[Row]) -> Table:
+    table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold", expand=False)
+    columns = [column for column in all_columns if column.name in widths]
     for column in columns:
         table.add_column(
             Text(column.title),
             justify="right" if column.is_number else "left",
             no_wrap=True,
             overflow="ellipsis",
+            width=widths[column.name],
         )
     for row in rows:
         cells = ((column.shown(row[column.name]), column.style) for column in columns)

@@ -108,7 +108,7 @@ def _show(looking: _Looking) -> None:
             while True:
                 size = shutil.get_terminal_size()
                 live.console.size = (size.columns, size.lines)
-                live.update(rendered(view, looking.report, looking.trouble, size.lines), refresh=True)
+                live.update(rendered(view, looking.report, looking.trouble, *size), refresh=True)
                 ready, _, _ = select.select([terminal, looking.bell, resized], [], [])
                 for each in ready:
                     pressed = os.read(each, _KEY_BYTES_MAX)
