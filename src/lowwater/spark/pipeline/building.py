@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lowwater.spark.pipeline.decode_errors import decoded_rows
@@ -45,7 +45,7 @@ def build(
     for source in sources:
         rows = inputs.get(source.name)
         frames[source.name.lower()] = source_frame(
-            spark, model, source, source.name in commits, rows, stop_file=stop_file
+            spark, model, source, source.name in commits, rows, query=sources, stop_file=stop_file
         )
     for step in steps:
         frames[step.name.lower()] = step_frame(spark, model, step, frames)
@@ -59,11 +59,13 @@ def source_frame(
     commits: bool = False,
     rows: DataFrame | None = None,
     *,
+    query: Sequence[Source] = (),
     stop_file: str | None = None,
 ) -> DataFrame:
-    """A source as steps see it, or `rows` in its place."""
+    """A source as steps see it, or `rows` in its place. `query`: all sources of the query."""
     if rows is None:
-        rows = decoded_rows(load(spark, model, source, commits=commits, stop_file=stop_file), source)
+        loaded = load(spark, model, source, commits=commits, query=query, stop_file=stop_file)
+        rows = decoded_rows(loaded, source)
     return _shown(rows, source, ("source", source.name))
 
 
@@ -79,10 +81,11 @@ def load(
     *,
     commits: bool = False,
     with_headers: bool = False,
+    query: Sequence[Source] = (),
     stop_file: str | None = None,
 ) -> DataFrame:
     """The source as it is read, before its fields become columns."""
-    options = {**_packing(model), **reading_options(model, source, commits=commits)}
+    options = {**_packing(model), **reading_options(model, source, commits=commits, query=query)}
     if stop_file is not None:
         options["stopFile"] = stop_file
     if with_headers:

@@ -65,6 +65,8 @@ def _path(model: Model, part: Source | Step) -> Path:
 
 def _lines(model: Model, frames: dict[str, DataFrame]) -> Iterator[str]:
     trigger = "all that is there" if model.interval_ms is None else f"every {duration_text(model.interval_ms)}"
+    if model.cut_ms is not None:
+        trigger += f", at most {duration_text(model.cut_ms)} of event time a micro-batch"
     yield f"{model.name}: {trigger}, on {model.remote or master_of(model)}"
     for source in model.sources:
         yield f"\nsource {source.name}: {_source(source)}"

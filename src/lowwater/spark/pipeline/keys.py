@@ -60,6 +60,19 @@ PIPELINE = Table(
             "How long a stop waits for the running micro-batch. After that it is cut off, and run again next time.",
             "`2m`",
         ),
+        Key(
+            "cut",
+            "duration",
+            "End micro-batches at one moment in all partitions: their span of event time. See "
+            "[Batches that end at one moment](spark-time.md).",
+        ),
+        Key(
+            "align",
+            "`true` or `false`",
+            "Whether the sources of one query are cut at the same moments, so that joins do not drift apart. Their "
+            "`limit`s then count together; sources by `pattern` are not waited for.",
+            "`true`",
+        ),
         Key("master", "text", "Spark's master: `local[4]`, `spark://host:7077`, `yarn`, `k8s://…`.", "`local[*]`"),
         Key("remote", "text", "The address of a Spark Connect server, `sc://host:15002`, in place of `master`."),
         Key("kafka", "table", "Settings of the clients of all sources and topic sinks, by Kafka's names."),

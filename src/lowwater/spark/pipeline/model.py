@@ -122,7 +122,10 @@ class Sink:
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """The whole. `interval_ms` is None for available-now; `folder` is where relative names begin."""
+    """The whole. `interval_ms` is None for available-now; `folder` is where relative names begin.
+
+    `cut_ms`: the span of event time of a micro-batch; `aligns`: sources of one query are cut at the same moments.
+    """
 
     name: str
     checkpoint: str
@@ -131,6 +134,8 @@ class Model:
     steps: tuple[Step, ...] = ()
     interval_ms: int | None = None
     stop_within_ms: int = STOP_WITHIN_DEFAULT_MS
+    cut_ms: int | None = None
+    aligns: bool = True
     master: str = MASTER_DEFAULT
     remote: str | None = None
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)

@@ -65,6 +65,8 @@ def parse_document(
         sinks=sinks,
         interval_ms=_interval_ms(section),
         stop_within_ms=section.duration_ms("stop_within") or STOP_WITHIN_DEFAULT_MS,
+        cut_ms=section.duration_ms("cut"),
+        aligns=_aligns(section),
         master=section.text("master") or MASTER_DEFAULT,
         remote=section.text("remote"),
         kafka=_kafka(section),
@@ -101,6 +103,14 @@ def _interval_ms(section: Section) -> int | None:
     if interval_ms is None and not trigger[:1].isdigit():
         section.refuse("trigger", f"{trigger!r} is no trigger", f"there are {AVAILABLE_NOW} and durations such as 10s")
     return interval_ms
+
+
+def _aligns(section: Section) -> bool:
+    if "align" not in section:
+        return True
+    if "cut" not in section:
+        section.refuse("align", "this counts only with cut")
+    return section.flag("align") != "false"
 
 
 def _spark_name(name: str) -> str:

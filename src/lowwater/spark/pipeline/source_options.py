@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from lowwater.spark.pipeline.model import Model, Sink, Source
 
@@ -20,8 +20,10 @@ KEY_OF_OPTION = {
 }
 
 
-def reading_options(model: Model, source: Source, *, commits: bool = True) -> dict[str, str]:
-    """What the user gave under `options` wins over all others."""
+def reading_options(
+    model: Model, source: Source, *, commits: bool = True, query: Sequence[Source] = ()
+) -> dict[str, str]:
+    """What the user gave under `options` wins over all others. `query`: all sources of the query it is read in."""
     options = _kafka(model.kafka, source.kafka)
     options |= _what_is_read(source)
     options |= {"start": source.start, "group": source.group, "commitOffsets": str(commits).lower()}
@@ -30,7 +32,26 @@ def reading_options(model: Model, source: Source, *, commits: bool = True) -> di
         options["maxOffsetsPerTrigger"] = str(source.limit)
     if "headers" in source.columns:
         options["includeHeaders"] = "true"
+    if model.cut_ms is not None and query:
+        options |= _cutting(model, source, query)
     return options | _decoding(model, source) | dict(source.options)
+
+
+def _cutting(model: Model, source: Source, query: Sequence[Source]) -> dict[str, str]:
+    """Aligned sources choose the same moments only by the same limit, which counts the rows of all of them."""
+    options = {"cut": f"{model.cut_ms}ms"}
+    own = set(_topics(source))
+    others = sorted({topic for each in query if each.name != source.name for topic in _topics(each)} - own)
+    if not model.aligns or not others:
+        return options
+    limits = [each.limit for each in query if each.limit is not None]
+    if limits:
+        options["maxOffsetsPerTrigger"] = str(sum(limits))
+    return {**options, "alignWith": ",".join(others)}
+
+
+def _topics(source: Source) -> Sequence[str]:
+    return source.topics or tuple(source.partitions)
 
 
 def writing_options(model: Model, sink: Sink) -> dict[str, str]:

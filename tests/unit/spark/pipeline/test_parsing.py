@@ -188,3 +188,47 @@ def test_tables_of_another_kind_are_refused(table):
 
 def test_the_good_file_has_no_problem():
     assert problems(GOOD) == []
+
+
+# ---- cuts
+
+CUT = GOOD.replace('trigger = "10s"\n', 'trigger = "10s"\ncut = "10m"\n')
+
+
+def cutting(text: str = CUT) -> list[dict[str, str]]:
+    model = model_of(text)
+    return [reading_options(model, source, query=model.sources) for source in model.sources]
+
+
+def test_sources_of_one_query_are_cut_at_the_same_moments():
+    orders, payments = cutting()
+    assert (orders["cut"], payments["cut"]) == ("600000ms", "600000ms")
+    assert (orders["alignWith"], payments["alignWith"]) == ("payments,refunds", "orders")
+
+
+def test_limits_of_aligned_sources_count_together():
+    orders, payments = cutting(CUT.replace('group = "orders-job"\n', 'group = "orders-job"\nlimit = 500\n'))
+    assert (orders["maxOffsetsPerTrigger"], payments["maxOffsetsPerTrigger"]) == ("1500", "1500")
+
+
+def test_alignment_can_be_left_out():
+    orders, payments = cutting(CUT.replace('cut = "10m"\n', 'cut = "10m"\nalign = false\n'))
+    assert orders["cut"] == "600000ms"
+    assert "alignWith" not in orders
+    assert payments["maxOffsetsPerTrigger"] == "1000"
+
+
+def test_a_source_that_is_read_alone_is_aligned_with_nothing():
+    model = model_of(CUT)
+    options = reading_options(model, model.sources[0], query=model.sources[:1])
+    assert options["cut"] == "600000ms"
+    assert "alignWith" not in options
+
+
+def test_without_a_cut_nothing_is_aligned():
+    assert all("cut" not in options and "alignWith" not in options for options in cutting(GOOD))
+
+
+def test_alignment_without_a_cut_is_refused():
+    [problem] = problems(GOOD.replace('trigger = "10s"\n', 'trigger = "10s"\nalign = true\n'))
+    assert "only with cut" in str(problem)
