@@ -27,20 +27,29 @@ class Curve:
     range: Range
     bytes_per_offset: float = 1.0
     points: list[tuple[int, int]] = field(default_factory=list)
+    jumped_ms: int | None = None
 
     def learn(self, at_ms: int, offset: int) -> None:
-        """What does not fit to what is known is left out: rows need not be in order, and brokers answer in between."""
+        """What does not fit to what is known is left out: rows need not be in order, and brokers answer in between.
+
+        Of several rows of one moment the first counts.
+        """
         place = bisect_left(self.points, (at_ms, -1))
         before = self.points[place - 1][1] if place else self.range.start
         after = self.points[place][1] if place < len(self.points) else self.range.end
-        is_known = place < len(self.points) and self.points[place][0] == at_ms
-        if not is_known and before <= offset <= after:
+        is_behind_jump = self.jumped_ms is not None and at_ms > self.jumped_ms
+        if is_behind_jump or not before <= offset <= after:
+            return
+        if place < len(self.points) and self.points[place][0] == at_ms:
+            self.points[place] = (at_ms, offset)
+        else:
             self.points.insert(place, (at_ms, offset))
 
     def jump(self, at_ms: int, offset: int) -> None:
         """From that row on all count as of that time: a row so far ahead of its time makes those behind it late."""
         self.points = [point for point in self.points if point[1] <= offset and point[0] < at_ms]
         self.points.append((at_ms, offset))
+        self.jumped_ms = at_ms
 
     def pieces(self) -> Iterable[tuple[int, int, float]]:
         """[from, to) of time, and how many bytes lie there. What has one moment is a millisecond wide."""

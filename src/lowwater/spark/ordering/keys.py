@@ -12,10 +12,11 @@ from lowwater.wire.kernels.compiling import I32, I64, U8, compiled
 
 NO_CLOCK = -(1 << 63)  # of a partition of which nothing came yet
 END = (1 << 63) - 1
+_READ: Any = types.Array(types.int64, 1, "C", readonly=True)
 _FOUND: Any = types.UniTuple(types.int64, 2)
 
 
-@compiled(_FOUND(I32, I64, I64, I64, I64, I64, I64, I64, types.int64, types.int64, types.int64, I64, U8))
+@compiled(_FOUND(I32, _READ, _READ, I64, I64, I64, I64, I64, types.int64, types.int64, types.int64, I64, U8))
 def find_keys(
     tags: Any,
     offsets: Any,
