@@ -1,4 +1,4 @@
-"""One mutant, at least, for every rule of the log, of groups and of transactions: a wrong change the suites notice.
+"""One mutant, at least, for every rule of the log, groups, transactions and Spark: a wrong change the suites notice.
 
 They stand in `rules/*.txt` as patches, in the form of a diff: a line `== name | file | rule`, then lines that go (-),
 come (+) or stay ( ). The suites were not written for them; a survivor means that a rule is not tested. A patch whose
@@ -39,7 +39,15 @@ BROKER_TRANSACTION_SUITES = [
     "tests/unit/broker/test_transaction_crashes.py",
     "tests/sim/transactions",
 ]
+# Without a JVM: what decides is tested without Spark.
+SPARK_SUITES = [
+    "tests/unit/spark",
+    "--ignore=tests/unit/spark/decoding",
+    "tests/model/test_spark_offsets.py",
+    "tests/integration/spark",
+]
 SUITES_BY_FILE = {
+    "spark/": SPARK_SUITES,
     "transactions/": TRANSACTION_SUITES,
     "groups/": GROUP_SUITES,
     "broker/transaction": BROKER_TRANSACTION_SUITES,

@@ -10,7 +10,7 @@ from tests.fresh import fresh
 from tests.reader.writing import Writer
 
 from lowwater import TopicPartition
-from lowwater.client.errors import ClientError
+from lowwater.client.errors import ClientError, TopicRecreatedError
 from lowwater.spark.columns import Chosen
 from lowwater.spark.data_loss import DataLossError
 from lowwater.spark.options import SourceOptions
@@ -100,6 +100,12 @@ def test_deleted_rows_fail_the_task_with_their_range_or_are_skipped(
     goes_on = scanning(subscribe=name, failOnDataLoss="false")
     assert rows(goes_on.read(task(name, (0, 10, 50)))) == [(0, offset) for offset in range(40, 50)]
     assert "[10, 40)" in caplog.text
+
+
+def test_a_topic_of_the_same_name_and_another_id_is_not_read(scanning: Scanning, topic: str) -> None:
+    planned = Task((TaskRange(topic, 0, 0, 10, "f9Gx2kq0T1i8mO3bq7n0Yw"),))
+    with pytest.raises(TopicRecreatedError, match="f9Gx2kq0T1i8mO3bq7n0Yw"):
+        rows(scanning().read(planned))
 
 
 def test_after_a_failure_the_next_task_begins_anew(scanning: Scanning, topic: str, broker: Broker) -> None:

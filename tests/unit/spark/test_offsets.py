@@ -269,6 +269,12 @@ def test_the_first_offset_of_ours_behind_the_connectors_has_ids_and_a_lineage():
     assert ranges(adopted, end) == {A0: Range(5, 9)}
 
 
+def test_a_query_keeps_its_lineage_whoever_plans_its_next_batch():
+    first = advance(INITIAL, {A0: 9, A1: 3}, {}, ids={"a": ID_A}, lineage=LINEAGE)
+    after_a_restart = advance(first, {A0: 12, A1: 3}, {}, ids={"a": ID_A}, lineage="0badcafe")
+    assert after_a_restart.lineage == LINEAGE
+
+
 def test_while_nothing_is_new_the_connectors_offset_stays():
     adopted = parsed(CONNECTORS)
     assert advance(adopted, adopted.at, {}, ids={"a": ID_A}, lineage=LINEAGE) is adopted
