@@ -9,6 +9,7 @@ from typing import Any
 from lowwater.spark import data_loss
 from lowwater.spark.columns import Chosen
 from lowwater.spark.decoding.spec import DecodeSpec
+from lowwater.spark.lateness import telling
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.splitting import Task
 
@@ -32,11 +33,16 @@ class Scan:
         shape = shape_of(self.chosen, self.decode)
         settings, patience_ms = self.options.client.settings, self.options.poll_timeout_ms
         if self.options.fail_on_loss:
-            return read_task(settings, task, shape, on_lost=data_loss.fail, patience_ms=patience_ms)
+            return self._told(read_task(settings, task, shape, on_lost=data_loss.fail, patience_ms=patience_ms), task)
         skipping = data_loss.Skipping(self.options, task.lineage)
-        return _written_down(
-            read_task(settings, task, shape, on_lost=skipping, patience_ms=patience_ms), skipping.write_down
-        )
+        batches = read_task(settings, task, shape, on_lost=skipping, patience_ms=patience_ms)
+        return _written_down(self._told(batches, task), skipping.write_down)
+
+    def _told(self, batches: Iterator[Any], task: Task) -> Iterator[Any]:
+        """Of late rows, where their times are read anyway."""
+        if task.late_before_ms is None or "timestamp" not in (each.name for each in self.chosen):
+            return batches
+        return telling(batches, task.late_before_ms)
 
 
 def _written_down(batches: Iterator[Any], write_down: Callable[[], None]) -> Iterator[Any]:

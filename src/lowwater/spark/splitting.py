@@ -56,12 +56,14 @@ class Slice:
 class Task:
     """What one task reads, by topic, partition and offset. `lineage`: of which stream, if it is of one.
 
-    With a `slice` its rows come in order, and are those of the slice alone.
+    With a `slice` its rows come in order, and are those of the slice alone. Rows stamped before `late_before_ms` are
+    told.
     """
 
     ranges: tuple[TaskRange, ...]
     lineage: str = ""
     slice: Slice | None = None
+    late_before_ms: int | None = None
 
     @property
     def size(self) -> int:

@@ -15,7 +15,7 @@ from typing import Any
 
 from lowwater.client.errors import ClientError
 from lowwater.spark import data_loss
-from lowwater.spark.aligning.alignment import Alignment, Planned
+from lowwater.spark.aligning.alignment import Alignment, Planned, late_before
 from lowwater.spark.aligning.brokers import BrokerLogs
 from lowwater.spark.aligning.logs import Edge
 from lowwater.spark.aligning.timestamp_types import warn_of_types
@@ -249,8 +249,12 @@ class StreamPlanner:
 
     def tasks(self, start: dict[str, Any], end: dict[str, Any]) -> list[Task]:
         """The same tasks for the same offsets."""
-        until = Offset.parse(end)
-        found = ranges(Offset.parse(start), until)
+        begin, until = Offset.parse(start), Offset.parse(end)
+        late_before_ms = late_before(begin, until)
+        return [replace(task, late_before_ms=late_before_ms) for task in self._tasks(begin, until)]
+
+    def _tasks(self, begin: Offset, until: Offset) -> list[Task]:
+        found = ranges(begin, until)
         lineage = until.lineage or ""
         if until.plan is not None and until.plan.out_of_order_ms is not None:
             from lowwater.spark.slicing import ordered_tasks  # as above

@@ -156,5 +156,12 @@ class Alignment:
             del self._places[next(iter(self._places))]
 
 
+def late_before(start: Offset, end: Offset) -> int | None:
+    """Rows of the batch stamped before this come after their cut; None: there was no cut before."""
+    if end.plan is None or start.plan is None:
+        return None
+    return end.plan.after_ms if start.plan.rest is None else start.plan.after_ms
+
+
 def _mark(start: Offset) -> _Mark:
     return (None, None) if start.plan is None else (start.plan.cut_ms, start.plan.rest)

@@ -7,7 +7,7 @@ import itertools
 import pytest
 from tests.timed_logs import TimedLog, TimedLogs
 
-from lowwater.spark.aligning.alignment import Alignment
+from lowwater.spark.aligning.alignment import Alignment, late_before
 from lowwater.spark.aligning.logs import Edge
 from lowwater.spark.aligning.windows import Windows
 from lowwater.spark.limits import readable
@@ -461,6 +461,27 @@ def test_a_limit_counts_the_rows_of_all_topics_that_are_aligned():
     found = pair(t=range(0, 600, 10), u=range(0, 600, 10))
     query = Query(found, own=[P0], limit=60)
     assert query.batch()[P0][1] <= 30
+
+
+# ---- what is late
+
+
+def offset_of(plan):
+    return Offset({P0: 1}, lineage="00000000", plan=plan)
+
+
+def test_rows_before_the_last_cut_are_late():
+    assert late_before(offset_of(Plan(0, 600)), offset_of(Plan(600, 1200))) == 600
+
+
+def test_the_rest_of_a_cut_is_not_late():
+    first = offset_of(Plan(0, 600, Place("t", 0, 5)))
+    assert late_before(first, offset_of(Plan(600, 600))) == 0
+
+
+def test_nothing_is_late_before_there_was_a_cut():
+    assert late_before(Offset.initial({P0: 0}, {}, "00000000"), offset_of(Plan(None, 600))) is None
+    assert late_before(offset_of(None), offset_of(Plan(None, 600))) is None
 
 
 # ---- limits of the plan itself
