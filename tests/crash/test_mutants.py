@@ -20,6 +20,8 @@ QUICK = {
     "recovery-without-crc": "tests/unit/log/test_recovery.py",
     "short-write-not-cut": "tests/unit/log",
     "dedupe-skipped": "tests/unit/log/test_producers.py",
+    "spark-begin-ignored": "tests/unit/spark/test_offsets.py",
+    "spark-limit-one-more": "tests/unit/spark/test_limits.py",
 }
 
 
