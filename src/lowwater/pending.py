@@ -122,6 +122,8 @@ class Pending(Generic[T]):
 
     def _settle(self) -> None:
         self.done = True
+        # It mostly refers to this object, and so the answer, perhaps many megabytes, would wait for the collector.
+        self.on_abandon = None
         callback, self._callback = self._callback, None
         if callback is not None:
             callback(self)

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from lowwater.client.buffers import Buffers
+from lowwater.client.buffers import KEPT_BYTES_MAX, Buffers
 from lowwater.client.config import Address, ClientConfig
 from lowwater.client.driver import Driver
 from lowwater.client.errors import ClosedError, ConnectError
@@ -31,10 +31,11 @@ class Network:
     has a lane of its own, which is a connection of its own, so that nothing else waits behind it.
     """
 
-    def __init__(self, config: ClientConfig, driver: Driver) -> None:
+    def __init__(self, config: ClientConfig, driver: Driver, *, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+        """`kept_bytes_max`: of memory for large answers that is kept for the next ones."""
         self.config = config
         self.driver = driver
-        self.buffers = Buffers()
+        self.buffers = Buffers(kept_bytes_max)
         self._bootstrap = {address: self._link(address) for address in config.bootstrap}
         self._addresses: dict[int, Address] = {}
         self._links: dict[tuple[int, str], Link] = {}

@@ -131,8 +131,13 @@ class RangeReading:
         del self._ranges[one]
 
     async def close(self) -> None:
-        """Brokers need not remember what was asked for; the cluster goes on."""
-        await self._fetcher.aclose()
+        """Brokers need not remember what was asked for; the cluster goes on. Nothing can be read any more."""
+        try:
+            await self._fetcher.aclose()
+        finally:
+            # The fetcher asks this object how much is held: rows would wait for the garbage collector, which comes when
+            # there are many objects, not when they are large.
+            del self._releasing
 
     # -- what is gone
 

@@ -23,6 +23,8 @@ from lowwater.wire.schema import ZERO_UUID
 
 PARTITION_BYTES = 8 * 1024 * 1024
 """How much a Fetch brings of a partition, unless the user says: large pieces cost much less for each row."""
+KEPT_BYTES_MAX = 32 * 1024 * 1024
+"""Memory of answers that a worker keeps for the next ones: there are as many workers as cores."""
 _PARTITION_BYTES = "max.partition.fetch.bytes"
 
 
@@ -34,7 +36,7 @@ class WorkerClient:
         if not config.is_given(_PARTITION_BYTES):
             config = ClientConfig({**settings, _PARTITION_BYTES: PARTITION_BYTES})
         self._driver = BlockingDriver(config)
-        self.cluster = Cluster(Network(config, self._driver))
+        self.cluster = Cluster(Network(config, self._driver, kept_bytes_max=KEPT_BYTES_MAX))
         self.run = self._driver.run
 
     def close(self) -> None:

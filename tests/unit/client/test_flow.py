@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import gc
+import weakref
+
 import pytest
 
 from lowwater.client.flow import Flow, GivenUpError
@@ -93,3 +96,20 @@ def test_ten_thousand_answers_that_are_there_already_need_no_stack() -> None:
         return sum([await ready for _ in range(10_000)])
 
     assert Flow(add()).result() == 10_000
+
+
+def test_what_a_flow_gave_does_not_wait_for_the_garbage_collector() -> None:
+    """It may be a batch of many megabytes."""
+
+    class Batch:
+        pass
+
+    async def read() -> Batch:
+        return Batch()
+
+    gc.disable()
+    try:
+        given = weakref.ref(Flow(read()).result())
+        assert given() is None
+    finally:
+        gc.enable()
