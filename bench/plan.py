@@ -71,8 +71,8 @@ FULL = Size(
     reader_seconds_max=2.5,
     large_row_megabytes=1_000,
     producer_records=1_000_000,
-    spark_records=2_000_000,
-    spark_rounds=3,
+    spark_records=1_000_000,
+    spark_rounds=2,
     backlog_gigabytes=10,
     kafka_warm_up_seconds=20.0,
 )
@@ -103,8 +103,8 @@ QUICK = Size(
     reader_seconds_max=2.0,
     large_row_megabytes=300,
     producer_records=300_000,
-    spark_records=800_000,
-    spark_rounds=2,
+    spark_records=400_000,
+    spark_rounds=1,
     backlog_gigabytes=1,
     kafka_warm_up_seconds=5.0,
 )

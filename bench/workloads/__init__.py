@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 from bench.plan import Run
 from bench.workloads import (
@@ -26,6 +27,7 @@ from bench.workloads import (
     spark,
     spark_batches,
     spark_memory,
+    spark_once,
     transactions,
 )
 
@@ -39,8 +41,10 @@ NOT_QUICK = (
     "reader-limits",
     "producers",
     "spark",
+    "spark-many",
     "spark-batches",
     "spark-memory",
+    "spark-once",
 )
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
@@ -59,9 +63,11 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "readers": (readers.TEXT, readers.run),
     "reader-limits": (reader_limits.TEXT, reader_limits.run),
     "producers": (producers.TEXT, producers.run),
-    "spark": (spark.TEXT, spark.run),
+    "spark": (f"{spark.FEW} partitions: {spark.TEXT}", spark.run),
+    "spark-many": (f"{spark.MANY} partitions: {spark.TEXT}", partial(spark.run, partitions=spark.MANY)),
     "spark-batches": (spark_batches.TEXT, spark_batches.run),
     "spark-memory": (spark_memory.TEXT, spark_memory.run),
+    "spark-once": (spark_once.TEXT, spark_once.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }

@@ -24,21 +24,20 @@ LOWWATER, FEW_TASKS, CONNECTOR, READY = "lowwater", "lowwater, maxPartitions=2",
 CONNECTOR_TARGET, READY_TARGET = 1.5, 0.7
 BATCH, STREAM = "batch", "stream"
 BYTES_SHARE = 4  # of large records there are fewer
-PARTITIONS = (4, 64)
+FEW, MANY = 4, 64
 RECORD_BYTES = (100, 1000)
 
 
-def run(plan: Run) -> None:
+def run(plan: Run, partitions: int = FEW) -> None:
     broker = plan.fleet.lowwater("never")
     with session() as spark:
-        for partitions in PARTITIONS[:1] if plan.quick else PARTITIONS:
-            for record_bytes in RECORD_BYTES:
-                records = plan.size.spark_records // (1 if record_bytes == 100 else BYTES_SHARE)
-                layout = Layout(records, record_bytes, partitions)
-                with broker.topic(partitions) as topic:
-                    layouts.fill(broker, topic, layout)
-                    for mode in (BATCH, STREAM):
-                        _compare(plan, spark, broker, topic, layout, mode)
+        for record_bytes in RECORD_BYTES:
+            records = plan.size.spark_records // (1 if record_bytes == 100 else BYTES_SHARE)
+            layout = Layout(records, record_bytes, partitions)
+            with broker.topic(partitions) as topic:
+                layouts.fill(broker, topic, layout)
+                for mode in (BATCH, STREAM):
+                    _compare(plan, spark, broker, topic, layout, mode)
 
 
 def _compare(plan: Run, spark: Sessions, broker: Subject, topic: str, layout: Layout, mode: str) -> None:
@@ -55,7 +54,7 @@ def _compare(plan: Run, spark: Sessions, broker: Subject, topic: str, layout: La
 
 
 def _sources(layout: Layout) -> list[str]:
-    few = [FEW_TASKS] if layout.partitions > min(PARTITIONS) else []
+    few = [FEW_TASKS] if layout.partitions > FEW else []
     connector = [] if places.missing_connector() else [CONNECTOR]
     return [LOWWATER, *few, *connector, READY]
 
