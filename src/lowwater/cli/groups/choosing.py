@@ -17,8 +17,6 @@ from lowwater.client.errors import ClientError
 if TYPE_CHECKING:
     from lowwater.client.admin.groups import ListedGroup
 
-groups_help = "A GROUP is a name, a pattern such as 'billing*', or a regular expression that begins with ^."
-
 
 def listed(connected: Connected) -> tuple[dict[str, ListedGroup], bool]:
     """All groups, and whether every broker has told its own; who has not is told."""

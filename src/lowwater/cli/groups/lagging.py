@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 WRONG = 3
 # A broker that is down must not hold up the others for long.
-_IMPATIENCE = {**PATIENCE, "default.api.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "3000"}
+IMPATIENCE = {**PATIENCE, "default.api.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "3000"}
 
 
 def span_of(ctx: click.Context, param: click.Parameter, text: str | None) -> int:
@@ -69,7 +69,7 @@ def command(
     """
     from lowwater.lag.collecting import report
 
-    with connection.open(_IMPATIENCE) as connected:
+    with connection.open(IMPATIENCE) as connected:
         names = _names(connected, groups)
         found = connected.run(report(connected.cluster, names, allowed=allowed, watch_for_ms=watch_for_ms))
     _print(found, output, groups)

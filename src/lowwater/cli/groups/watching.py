@@ -11,15 +11,14 @@ from typing import TYPE_CHECKING
 
 import click
 
-from lowwater.cli.connecting import PATIENCE, Connected, Connection, connection_options
+from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.groups.choosing import complete_groups, named
-from lowwater.cli.groups.lagging import span_of
+from lowwater.cli.groups.lagging import IMPATIENCE, span_of
 from lowwater.cli.output import console_of
 
 if TYPE_CHECKING:
     from lowwater.lag.report import Report
 
-_IMPATIENCE = {**PATIENCE, "default.api.timeout.ms": "6000", "socket.connection.setup.timeout.ms": "3000"}
 _KEY_BYTES_MAX = 64
 
 
@@ -38,7 +37,7 @@ def command(groups: tuple[str, ...], every_ms: int, allowed: int, connection: Co
     """
     if not (sys.stdin.isatty() and sys.stdout.isatty()):
         raise click.UsageError("there is no terminal; `lowwater groups lag --watch-for 30s` needs none")
-    with connection.open(_IMPATIENCE) as connected:
+    with connection.open(IMPATIENCE) as connected:
         names = named(connected, groups) if groups else None
         with _Looking(connected, names, every_ms, allowed) as looking:
             _show(looking)
