@@ -36,11 +36,15 @@ _ORDERS: dict[Order, int] = {
 
 
 class Released(NamedTuple):
-    """One batch, or None when nothing may go; who is rid of what; how many rows came later than they should."""
+    """One batch, or None when nothing may go; who is rid of what; how many rows came later than they should.
+
+    `is_cut_off`: more may go at once.
+    """
 
     batch: Any
     left: list[Left]
     late_rows: int
+    is_cut_off: bool = False
 
 
 class Held:
@@ -275,7 +279,7 @@ class Held:
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
         is_cut_off = taken == min(limit, ROWS_MAX) or 2 * batch.nbytes > bytes_max
         freed = self._clean_up(_AN_EIGHTH if is_cut_off else _HALF)
-        return Released(batch, self._leave(left_rows, freed), late)
+        return Released(batch, self._leave(left_rows, freed), late, is_cut_off)
 
     def _scratch_of(self, room: int) -> Any:
         if len(self._scratch) < room:

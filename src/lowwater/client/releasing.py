@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lowwater.client.errors import ClientError, truncated
+from lowwater.client.fetching.asker import MOST_BYTES
 from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset, Truncated
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.loading import READING, load
@@ -69,6 +70,10 @@ class Releasing:
         self._open: set[TopicPartition] = set()  # those that have not come to their stop
         self._failures: dict[TopicPartition, ClientError] = {}
         self._goal: dict[TopicPartition, int] | None = None
+        self._has_more = False
+        self._is_in_time = order is not None
+        if self._is_in_time:
+            fetcher.read_in_time(now_ms)
         self.is_live = False
         self.lost: list[Lost] = []
         self.rows = 0
@@ -129,8 +134,8 @@ class Releasing:
 
     def step(self) -> Any:
         """The next batch, or None. Raises what is wrong with a partition once its rows before that are out."""
-        if self._merging.is_full and (batch := self._release()) is not None:
-            return batch
+        if (self._has_more or self._merging.is_full) and (batch := self._release()) is not None:
+            return batch  # what may go goes before more comes: the less is held, the faster it is merged
         for answer in self._fetcher.take():
             self._take(answer)
         self._raise_failures(with_rows=False)
@@ -170,6 +175,8 @@ class Releasing:
             size=arrival.size,
             future_rows=arrival.future_rows,
         )
+        if self._is_in_time:
+            self._fetcher.stands_at(one, arrival.position, self._merging[one].clock_ms)
         if arrival.error is not None:
             self._failures[one] = arrival.error
             self._fetcher.pause([one])
@@ -250,8 +257,9 @@ class Releasing:
         mark = self._mark
         batch = None
         if self._merging.held_rows and mark != NOTHING:
-            batch, left, _ = self._held.release(mark, self._batch_size, bytes_max=self._batch_bytes_max)
-            self._leave(left)
+            released = self._held.release(mark, self._batch_size, bytes_max=self._batch_bytes_max)
+            batch, self._has_more = released.batch, released.is_cut_off
+            self._leave(released.left)
         if batch is not None:
             self.rows += batch.num_rows
             self.batches += 1
@@ -263,35 +271,42 @@ class Releasing:
             self._merging.left(*each)
 
     def _balance(self) -> None:
+        """In order of time nobody is asked for before his turn, so the fetcher need not be told who is ahead."""
         paused, resumed = self._merging.balance()
+        if self._is_in_time:
+            return
         self._fetcher.pause(one for one in paused if one in self._fetcher)
         if resumed:
             self._fetcher.resume(one for one in resumed if one in self._fetcher and one not in self._failures)
 
     def _put_back(self) -> None:
         """More is held than is allowed, and nothing of it may go before others came: what is due last is dropped, until
-        there is some room, and fetched again when it is due. What is due first stays."""
-        ahead = [one for one in self._merging.can_be_put_back() if one not in self._failures]
-        keep_bytes = self._held_bytes_max * (_AN_EIGHTH - 1) // _AN_EIGHTH
-        dropped, left = self._held.put_back(ahead, keep_bytes)
+        there is some room, and fetched again when it is due. What is due first stays.
+
+        If that is not enough, by far, those who are waited for and bring only rows of the future are believed.
+        """
+        self._drop(self._merging.can_be_put_back(), is_believed=False)
+        if self._merging.held_bytes > self._held_bytes_max + MOST_BYTES:
+            self._drop(self._merging.claim_the_future(), is_believed=True)
+
+    def _drop(self, partitions: Iterable[TopicPartition], *, is_believed: bool) -> None:
+        chosen = [one for one in partitions if one not in self._failures]
+        if not chosen:
+            return
+        dropped, left = self._held.put_back(chosen, self._held_bytes_max // _HALF)
         self._leave(left)
         for one, each in dropped:
-            self._merging.put_back(one, each.offset, each.key_ms, size=each.size, future_rows=each.future_rows)
-            self._fetch_later(one, each.offset)
-
-    def _fetch_later(self, one: TopicPartition, offset: int) -> None:
-        self._open.add(one)
-        if one in self._fetcher:
-            self._fetcher.pause([one])
-            self._fetcher.seek(one, offset)
-        else:
-            self._fetcher.add({one: offset}, is_paused=True)
+            self._merging.put_back(one, each.offset, each.key_ms, future_rows=each.future_rows, is_believed=is_believed)
+            self._open.add(one)
+        self._fetcher.put_back({one: (each.offset, self._merging[one].clock_ms) for one, each in dropped})
 
     def _look_whether_live(self) -> None:
         """Live to the caller: everything that was there when the last partition became live is released as well."""
         if self.is_live or not self._merging.is_live:
             return
         if self._goal is None:
+            self._is_in_time = False
+            self._fetcher.read_in_time(None)
             self._goal = {one: progress.position for one, progress in self._merging}
         released = self._held.committable() if self._merging.held_rows else {}
         self.is_live = all(released.get(one, goal) >= goal for one, goal in self._goal.items())

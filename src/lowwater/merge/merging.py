@@ -15,7 +15,6 @@ from lowwater.types import TopicPartition
 
 ROWS_HELD_PER_BATCH = 5
 """Times the batch size: with more rows than that held, partitions that are ahead pause."""
-_HALVES = 2  # those who are ahead have half of the memory
 
 
 class Progress:
@@ -60,7 +59,6 @@ class Merging:
         self._silent: set[TopicPartition] = set()  # those of them of which nothing came yet
         self._clocks: list[Mark] = []  # a heap; of each of the others its clock, and perhaps older ones
         self._paused: dict[TopicPartition, None] = {}  # in the order in which they were paused
-        self._put_back: dict[TopicPartition, int] = {}  # by partition, how many bytes come when it is read again
         self._is_live = False
         self.held_rows = 0
         self.held_bytes = 0
@@ -88,7 +86,6 @@ class Merging:
         self._priming.discard(one)
         self._silent.discard(one)
         self._paused.pop(one, None)
-        self._put_back.pop(one, None)
         if self._partitions:
             self._look_whether_live()
 
@@ -130,7 +127,6 @@ class Merging:
         until the partition is live, without moving its clock.
         """
         progress = self._partitions[one]
-        self._put_back.pop(one, None)
         progress.position = position
         progress.held_rows += rows
         progress.held_bytes += size
@@ -170,28 +166,38 @@ class Merging:
         assert progress.held_rows >= 0, "more was released than arrived"
         assert progress.held_bytes >= 0, "more was let go than was held"
 
-    def put_back(self, one: TopicPartition, position: int, key_ms: int, *, size: int, future_rows: int) -> None:
+    def put_back(
+        self, one: TopicPartition, position: int, key_ms: int, *, future_rows: int, is_believed: bool = False
+    ) -> None:
         """What was held of it was dropped, from `position` on; the first of these rows is ordered by `key_ms`.
 
-        It waits until they are due, and is read again then. Until it has come so far again it holds the mark.
+        It is read again when they are due. Until it has come so far again it holds the mark there. `is_believed`: also
+        if that is in the future, and nobody knows yet what follows it.
         """
         progress = self._partitions[one]
-        self._put_back[one] = size
         progress.position = position
         progress.future_rows -= future_rows
-        progress.clock_ms = min(progress.clock_ms, key_ms)
+        knows_all = progress.is_live or is_believed
+        progress.clock_ms = key_ms if knows_all else min(progress.clock_ms, key_ms)
         heapq.heappush(self._clocks, Mark(progress.clock_ms, *one))
+        self._silent.discard(one)
         self._priming.add(one)
-        self._pause([one])
 
     def can_be_put_back(self) -> list[TopicPartition]:
         """Those of which rows are held, and who are not waited for."""
         mark = self.mark
+        return [one for one, progress in self._partitions.items() if progress.held_rows and self._is_ahead(one, mark)]
+
+    def claim_the_future(self) -> list[TopicPartition]:
+        """Those who are waited for, and of which rows are held that claim to be of the future."""
+        mark = self.mark
         return [
-            one
-            for one, progress in self._partitions.items()
-            if progress.held_rows and progress.clock_ms != BEGINNING_MS and not mark.covers(progress.clock_ms, *one)
+            one for one, progress in self._partitions.items() if progress.future_rows and not self._is_ahead(one, mark)
         ]
+
+    def _is_ahead(self, one: TopicPartition, mark: Mark) -> bool:
+        clock_ms = self._partitions[one].clock_ms
+        return clock_ms != BEGINNING_MS and not mark.covers(clock_ms, *one)
 
     # -- decisions
 
@@ -223,29 +229,13 @@ class Merging:
 
     def balance(self) -> tuple[list[TopicPartition], list[TopicPartition]]:
         """Whom to pause and whom to resume. The one that holds the mark never pauses, so there is always progress."""
-        if not self.is_full and self._has_room:
-            return [], self._resume([one for one in self._paused if one not in self._put_back] + self._due_first())
+        if self._has_room:
+            return [], self._resume(list(self._paused))
         mark = self.mark
-        due = [one for one in self._paused if not self._can_wait(one, mark)]
-        if not self._put_back.keys().isdisjoint(due):
-            due = list(dict.fromkeys(due + self._due_first()))  # the next ones come with it
-        resumed = self._resume(due)
+        resumed = self._resume([one for one in self._paused if not self._can_wait(one, mark)])
         if not self.is_full:
             return [], resumed
         return self._pause(one for one in self._partitions if self._can_wait(one, mark)), resumed
-
-    def _due_first(self) -> list[TopicPartition]:
-        """Of those that were put back and pause, the one that is due first, and the next ones as far as there is room.
-        Others would have to go again."""
-        first = []
-        coming_bytes = self.held_bytes
-        for one in sorted(self._put_back, key=lambda one: (self._partitions[one].clock_ms, one)):
-            coming_bytes += self._put_back[one]
-            if one in self._paused:
-                first.append(one)
-            if coming_bytes >= _HALVES * self._held_bytes_max:
-                break
-        return first
 
     def _can_wait(self, one: TopicPartition, mark: Mark) -> bool:
         """Whether it is ahead, and has enough to be so for a while.
@@ -253,12 +243,9 @@ class Merging:
         Of many partitions that stand closely together the one behind them all would otherwise come alone, and then the
         next one. When there are half as many bytes again as are allowed there is no other way.
         """
-        progress = self._partitions[one]
-        if progress.clock_ms == BEGINNING_MS or mark.covers(progress.clock_ms, *one):
+        if not self._is_ahead(one, mark):
             return False
-        if one in self._put_back:
-            return True
-        share = len(self._partitions)
+        progress, share = self._partitions[one], len(self._partitions)
         has_little = (
             progress.held_rows * share < self._batch_size and progress.held_bytes * share < self._held_bytes_max
         )

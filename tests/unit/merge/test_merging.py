@@ -265,31 +265,56 @@ def put_back_three() -> Merging:
         merging.arrived(one, 9, newest_ms=newest_ms, rows=1, size=60)
     for one, key_ms in ((P0, 300), (P1, 200)):
         merging.left(one, 1, 60)
-        merging.put_back(one, 4, key_ms, size=60, future_rows=0)
+        merging.put_back(one, 4, key_ms, future_rows=0)
     return merging
 
 
-def test_a_partition_that_was_put_back_waits_and_holds_the_mark_where_its_next_row_is() -> None:
+def test_a_partition_that_was_put_back_holds_the_mark_where_its_next_row_is() -> None:
     merging = put_back_three()
     assert (merging.held_rows, merging.held_bytes, merging[P0].position) == (1, 60, 4)
-    assert (merging[P0].is_paused, merging[P1].is_paused) == (True, True)
     assert merging.mark == Mark(50, *P2)
     merging.arrived(P2, 10)
     assert merging.mark == Mark(200, *P1), "also when it had come to its end before"
     assert not merging.is_live
 
 
-def test_what_was_put_back_comes_again_when_it_is_due_as_far_as_there_is_room() -> None:
+def test_what_was_put_back_and_came_again_holds_nobody_any_more() -> None:
     merging = put_back_three()
     merging.arrived(P2, 10, newest_ms=400, rows=2, size=100)
-    assert merging.balance() == ([P2], [P1]), "it is waited for"
     merging.arrived(P1, 10, newest_ms=200, rows=1, size=60)
     assert merging.mark == Mark(300, *P0)
-    for one, rows, size in ((P1, 1, 60), (P2, 3, 160)):
-        merging.left(one, rows, size)
-    assert merging.balance() == ([], [P2, P0])
     merging.arrived(P0, 10, newest_ms=300, rows=1, size=60)
     assert merging.mark == EVERYTHING
+
+
+def test_a_row_of_the_future_that_is_put_back_moves_no_clock_as_long_as_more_may_follow() -> None:
+    merging = Merging(batch_size=10, held_bytes_max=100)
+    merging.add(P0, 0, 10)
+    merging.add(P1, 0, 10)
+    merging.begin()
+    merging.arrived(P0, 2, newest_ms=300, rows=2, size=60, future_rows=1)
+    merging.arrived(P1, 9, newest_ms=100, rows=1, size=60)
+    merging.left(P0, 1, 30)
+    merging.put_back(P0, 1, 900, future_rows=1)
+    merging.arrived(P1, 10)
+    assert merging.mark == Mark(300, *P0), "the next row behind that of the future may be stamped 301"
+    assert merging[P0].future_rows == 0
+
+
+def test_a_partition_of_the_future_is_taken_at_its_word_when_there_is_no_other_way() -> None:
+    merging = Merging(batch_size=10, held_bytes_max=100)
+    merging.add(P0, 0, 10)
+    merging.add(P1, 0, 10)
+    merging.begin()
+    merging.arrived(P0, 2, rows=2, size=200, future_rows=2)
+    merging.arrived(P1, 9, newest_ms=100, rows=1, size=60)
+    assert merging.can_be_put_back() == [P1], "P0 is waited for"
+    assert merging.claim_the_future() == [P0]
+    merging.left(P0, 1, 100)
+    merging.put_back(P0, 1, 900, future_rows=1, is_believed=True)
+    assert merging.mark == Mark(100, *P1)
+    merging.arrived(P1, 10)
+    assert merging.mark == Mark(900, *P0)
 
 
 def test_those_who_are_waited_for_are_not_put_back() -> None:

@@ -9,7 +9,7 @@ _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
 _FIRST_BYTES = 1024 * 1024
 # Larger ones would not cost less, but take memory that was not used before, and pages cost more than their bytes.
-_MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 8 * 1024 * 1024
 
 
 class Asker:
@@ -19,7 +19,16 @@ class Asker:
     and is wanted again would have to wait for that; so each kind has a connection and a session of its own.
     """
 
-    __slots__ = ("appetite_bytes", "is_asking", "is_waiting", "node", "refused_sessions", "session", "untaken")
+    __slots__ = (
+        "appetite_bytes",
+        "asked_bytes",
+        "is_asking",
+        "is_waiting",
+        "node",
+        "refused_sessions",
+        "session",
+        "untaken",
+    )
 
     def __init__(self, node: int, session: FetchSession, *, is_waiting: bool) -> None:
         self.node = node
@@ -27,12 +36,13 @@ class Asker:
         self.session = session
         self.is_asking = False
         self.appetite_bytes = _FIRST_BYTES  # how large an answer is wished
+        self.asked_bytes = 0  # how large the answer that is on its way may be
         self.untaken = 0  # answers that nobody has taken yet
         self.refused_sessions = 0  # in a row
 
     def grow(self) -> None:
         """The first rows come soon, in small answers; larger ones, which cost less, follow."""
-        self.appetite_bytes = min(2 * self.appetite_bytes, _MOST_BYTES)
+        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES)
 
     @property
     def lane(self) -> str:

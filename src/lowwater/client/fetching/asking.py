@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from lowwater.client.cluster import Cluster
@@ -11,14 +11,18 @@ from lowwater.client.fetching.asker import Asker
 from lowwater.client.fetching.budget import Budget
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.session import Change, FetchSession
+from lowwater.client.fetching.stored import NO_CLOCK
+from lowwater.client.fetching.turns import due_first
 from lowwater.client.flow import Flow
 from lowwater.client.offsets import ISOLATION
 from lowwater.client.session import Leased
 from lowwater.pending import Pending
+from lowwater.types import TopicPartition
 from lowwater.wire.messages import FetchRequest
 
 _CLOSE_TIMEOUT_MS = 1_000
 _EPOCHS_SINCE = 12
+_HALVES = 2
 _UNTAKEN_MAX = 1
 """Answers of one stream that may wait to be taken while the next is on its way."""
 
@@ -51,6 +55,18 @@ class Asking:
         self._askers: dict[tuple[int, bool], Asker] = {}
         self._flows: set[Pending[Any]] = set()
         self._is_closed = False
+        self._until_ms: int | None = None
+
+    def read_in_time(self, until_ms: int | None) -> None:
+        """Whether those who are furthest behind in time come first; what is stamped later than this does not count."""
+        if until_ms is None and self._until_ms is not None:
+            for asker in self._askers.values():
+                asker.session.tell_all()
+        self._until_ms = until_ms
+
+    @property
+    def until_ms(self) -> int:
+        return NO_CLOCK if self._until_ms is None else self._until_ms
 
     def place(self, partition: PartitionFetch, node: int, *, is_waiting: bool) -> None:
         """From now on ask for it there, and nowhere else."""
@@ -72,12 +88,35 @@ class Asking:
             if asker.is_asking or asker.untaken > _UNTAKEN_MAX:
                 continue
             room = self._budget.room(len(busy), is_urgent=is_dry and not asker.is_waiting)
+            room = min(room, asker.appetite_bytes)
+            if room and self._is_in_time(asker) and not self._turns(asker, room):
+                continue  # others are waited for
             if room:
-                self._begin(asker, min(room, asker.appetite_bytes))
+                self._begin(asker, room)
 
-    def saw(self, asker: Asker, piece_bytes: int) -> None:
+    def _is_in_time(self, asker: Asker) -> bool:
+        return self._until_ms is not None and not asker.is_waiting
+
+    def _turns(self, asker: Asker, bytes_max: int) -> dict[TopicPartition, int]:
+        """What to ask for in order of time: of those whose turn it is, whoever leads them, this broker's."""
+        wanted = [one for each in self._askers.values() if not each.is_waiting for one in each.session.wanted]
+        due = due_first(wanted, bytes_max, self._budget.piece_bytes_min)
+        mine, most = asker.session, self._budget.piece_bytes_max
+        return {one: min(size, most) for one, size in due.items() if mine.wants(one)}
+
+    def brought(self, asker: Asker, partitions: Iterable[PartitionFetch], size: int) -> None:
+        """An answer had so much of these. Where there was room for more, batches of the others did not fit into what
+        was asked for of them: of only the first partition a batch comes that is larger."""
+        if not self._is_in_time(asker) or _HALVES * size > asker.asked_bytes:
+            return
+        came = set(partitions)
+        for partition in asker.session.told:
+            if partition not in came:
+                partition.batch_bytes = max(partition.batch_bytes, partition.asked_bytes)
+
+    def saw(self, piece_bytes: int, asked_bytes: int) -> None:
         """A partition brought so much. Perhaps more has to be asked for of all of them."""
-        if self._budget.saw(piece_bytes, max(1, len(asker.session.wanted))):
+        if self._budget.saw(piece_bytes, asked_bytes):
             for each in self._askers.values():
                 each.session.tell_all()
 
@@ -93,11 +132,12 @@ class Asking:
 
     async def _fetch(self, asker: Asker, bytes_max: int) -> None:
         wait_ms = self._wait_ms if asker.is_waiting else 0
+        asker.asked_bytes = bytes_max
         self._budget.reserve(bytes_max)
         try:
             leased = await self._network.ask(
                 asker.node,
-                lambda version: self._request(_change(asker, version), bytes_max, wait_ms),
+                lambda version: self._request(self._change(asker, version, bytes_max), bytes_max, wait_ms),
                 api=FetchRequest,
                 versions=asker.versions,
                 timeout_ms=self._timeout_ms + wait_ms,
@@ -110,6 +150,10 @@ class Asking:
         finally:
             asker.is_asking = False
             self._budget.arrived(bytes_max)
+
+    def _change(self, asker: Asker, version: int, bytes_max: int) -> Change:
+        sizes = self._turns(asker, bytes_max) if self._is_in_time(asker) else None
+        return asker.session.next_change(sizes, has_epochs=version >= _EPOCHS_SINCE)
 
     def _request(self, change: Change, bytes_max: int, wait_ms: int) -> FetchRequest:
         return FetchRequest(
@@ -143,7 +187,3 @@ class Asking:
     def _end(self, asker: Asker) -> Pending[Any]:
         request = self._request(asker.session.last_change(), 0, 0)
         return self._network.ask(asker.node, request, timeout_ms=_CLOSE_TIMEOUT_MS).map(lambda leased: leased.release())
-
-
-def _change(asker: Asker, version: int) -> Change:
-    return asker.session.next_change(has_epochs=version >= _EPOCHS_SINCE)

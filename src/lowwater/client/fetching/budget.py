@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from lowwater.client.config import ClientConfig
+from lowwater.client.fetching.turns import PIECE_BYTES_MIN
 
 _BYTES_MIN = 1024 * 1024
-_PIECE_BYTES_MIN = 16 * 1024
 _GOOD_PIECE_BYTES = 4 * 1024 * 1024
 
 
@@ -20,7 +20,8 @@ class Budget:
         self._answer_bytes_max = _answer_bytes_max(config)
         self._partition_bytes_max = config.int("max.partition.fetch.bytes")
         self._is_partition_bytes_given = config.is_given("max.partition.fetch.bytes")
-        self._piece_bytes_min = _PIECE_BYTES_MIN
+        self.piece_bytes_min = PIECE_BYTES_MIN
+        """What is asked for of a partition at least, so that batches fit into it."""
         self._held_bytes = held_bytes
         self._least = min(_BYTES_MIN, self._answer_bytes_max, max(1, bytes_max // 16))
         self._untaken_bytes = 0
@@ -39,23 +40,27 @@ class Budget:
         return self._least if is_urgent else 0
 
     def partition_bytes(self, partitions: int) -> int:
-        """How much an answer may bring of one of so many partitions: a good piece where there are few, and not too much
-        where there are many, as something of each has to be held before any row can go in order."""
+        """How much an answer may bring of one of so many partitions when it is not asked for in order of time."""
         wished = self._partition_bytes_max
         if not self._is_partition_bytes_given:
             wished = max(wished, _GOOD_PIECE_BYTES // partitions)
-        return min(wished, max(self._piece_bytes_min, self._bytes_max // (2 * partitions)))
+        return min(wished, max(self.piece_bytes_min, self._bytes_max // 2))
 
-    def saw(self, piece_bytes: int, partitions: int) -> bool:
-        """An answer brought so much of one of so many. Whether more of each has to be asked for from now on.
+    @property
+    def piece_bytes_max(self) -> int:
+        """What is asked for of a partition at most, also when it is the only one whose turn it is."""
+        return self._partition_bytes_max if self._is_partition_bytes_given else self._answer_bytes_max
+
+    def saw(self, piece_bytes: int, asked_bytes: int) -> bool:
+        """An answer brought so much of one partition. Whether more of each has to be asked for from now on.
 
         Of only one partition an answer brings a batch that is larger than what was asked for; the others have to wait
         for their turn. Where batches are so large, answers would bring little.
         """
-        if piece_bytes <= self.partition_bytes(partitions) or piece_bytes <= self._piece_bytes_min:
+        if piece_bytes <= asked_bytes or piece_bytes <= self.piece_bytes_min:
             return False
         # With a little to spare, as batches differ; not with room for two, or twice as much would be held of each.
-        self._piece_bytes_min = piece_bytes * 9 // 8
+        self.piece_bytes_min = piece_bytes * 9 // 8
         return True
 
     def reserve(self, size: int) -> None:

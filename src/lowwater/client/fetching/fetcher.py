@@ -16,7 +16,7 @@ from lowwater.client.fetching.gaps import Gaps
 from lowwater.client.fetching.homes import Homes
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.resets import Resets
-from lowwater.client.fetching.stored import position_behind
+from lowwater.client.fetching.stored import NO_EPOCH, look_at
 from lowwater.client.flow import GivenUpError
 from lowwater.client.session import Leased
 from lowwater.client.slices import FetchedSlice
@@ -72,6 +72,7 @@ class Fetcher:
         self._topic_ids = topic_ids or {}
         self._replica_ms = config.int("metadata.max.age.ms")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
+        self._gone_epochs: dict[TopicPartition, int] = {}
         budget = Budget(config, bytes_max, held_bytes)
         self._arrivals = Arrivals(self._partitions, budget)
         self._asking = Asking(
@@ -93,20 +94,22 @@ class Fetcher:
 
     # ---- which partitions, and from where
 
-    def add(self, partitions: Mapping[TopicPartition, int], *, is_paused: bool = False) -> None:
-        """Read these from these offsets; paused ones, when they are resumed."""
+    def add(self, partitions: Mapping[TopicPartition, int], epochs: Mapping[TopicPartition, int] | None = None) -> None:
+        """Read these from these offsets. `epochs`: of the leaders that took what was read before them, where known."""
         for one, offset in partitions.items():
             assert one not in self._partitions, f"{one} is there already"
             self._partitions[one] = partition = PartitionFetch(one, offset)
             partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID)
-            partition.is_paused = is_paused
-            if not is_paused:
-                self._homes.find(partition)
+            partition.fetched_epoch = self._plausible(one, (epochs or {}).get(one, NO_EPOCH))
+            self._gone_epochs.pop(one, None)
+            self._homes.find(partition)
         self._pursue()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         for one in partitions:
-            self._withdraw(self._partitions.pop(one))
+            gone = self._partitions.pop(one)
+            self._gone_epochs[one] = gone.fetched_epoch
+            self._withdraw(gone)
         self._arrivals.outdate()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
@@ -134,10 +137,49 @@ class Fetcher:
             self._homes.find(partition)
         self._pursue()
 
+    def put_back(self, offsets: Mapping[TopicPartition, tuple[int, int]]) -> None:
+        """Read these again, from an offset on, when others have come to a time."""
+        for one, (offset, clock_ms) in offsets.items():
+            before = self._partitions.get(one)
+            if before is not None:
+                self._withdraw(before)
+            partition = PartitionFetch(one, offset) if before is None else before.moved_to(offset)
+            partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID) if before is None else partition.topic_id
+            partition.clock_ms = clock_ms
+            self._partitions[one] = partition
+            if not partition.is_paused:
+                self._homes.find(partition)
+        self._arrivals.outdate()
+        self._pursue()
+
+    def read_in_time(self, until_ms: int | None) -> None:
+        """Whether to ask for those first that are furthest behind in time; what is stamped later than `until_ms` does
+        not count. With None everybody has his turn, as without this call."""
+        self._asking.read_in_time(until_ms)
+
+    def stands_at(self, one: TopicPartition, position: int, clock_ms: int) -> None:
+        """What came of it up to this position leads up to this time; headers, by which that was guessed, may differ."""
+        partition = self._partitions.get(one)
+        if partition is not None and partition.position == position:
+            partition.clock_ms = clock_ms
+
     def _withdraw(self, partition: PartitionFetch) -> None:
         self._homes.forget(partition.one)
         if partition.asker is not None:
             partition.asker.session.drop(partition.one)
+
+    def _plausible(self, one: TopicPartition, epoch: int) -> int:
+        """The epoch, unless there never was such a leader, as in a topic that was made anew: to wait for him is in
+        vain, and whether an offset is within the log is seen without it."""
+        return epoch if epoch <= self._cluster.epoch(one) else NO_EPOCH
+
+    def epoch_behind(self, one: TopicPartition) -> int:
+        """Of the leader that took the last batch that came of it, also when it is not read any more; -1: not known.
+
+        Whoever asks a broker where this epoch ended learns whether something before our position was lost.
+        """
+        partition = self._partitions.get(one)
+        return self._gone_epochs.get(one, NO_EPOCH) if partition is None else partition.fetched_epoch
 
     def position(self, one: TopicPartition) -> int:
         """Behind the last batch that came, whether or not it was taken."""
@@ -242,17 +284,32 @@ class Fetcher:
             for data in topic.partitions:
                 pieces += bool(data.records)
                 one = TopicPartition(name, data.partition_index)
-                partition = asker.session.asked(one)
-                if partition is not None and self._partitions.get(one) is partition and partition.asker is asker:
+                partition, current = asker.session.asked(one), self._partitions.get(one)
+                if partition is None:
+                    continue
+                if current is partition and partition.asker is asker:
                     self._take(asker, partition, data, arrived)
+                elif not data.error_code:
+                    self._heard_of(partition, current, data)
         if arrived.of_slices:
             asker.grow()
+            self._asking.brought(asker, arrived.of_slices, arrived.size)
         else:
             leased.release()
             if pieces == len(arrived.of_pieces):
                 self._brought_nothing(asker, arrived, is_throttled=response.throttle_time_ms > 0)
         if arrived.of_slices or arrived.of_events:
             self._arrivals.put(arrived)
+
+    def _heard_of(self, asked: PartitionFetch, current: PartitionFetch | None, data: PartitionData) -> None:
+        """A session tells bounds once, and they hold wherever the partition is read from now."""
+        asked.has_bounds(data)
+        if current is None or current.topic_id != asked.topic_id:
+            return
+        current.has_bounds(data)
+        is_waiting = current.asker is not None and current.asker.is_waiting
+        if is_waiting and not current.is_stopped and not current.is_at_end(self._is_committed_only):
+            self._go_on(current, None)
 
     def _brought_nothing(self, asker: Asker, arrived: Arrived, *, is_throttled: bool) -> None:
         """No whole batch came, also of none that is not wanted any more."""
@@ -302,9 +359,7 @@ class Fetcher:
         if data.diverging_epoch is not None and data.diverging_epoch.end_offset >= 0:
             self._diverged(asker, partition, data.diverging_epoch.end_offset, arrived)
             return
-        partition.log_start = data.log_start_offset
-        partition.high_watermark = data.high_watermark
-        partition.last_stable = data.last_stable_offset
+        partition.has_bounds(data)
         has_moved = bool(data.records) and self._take_records(asker, partition, data, arrived)
         if has_moved or not data.records:
             partition.went_well()
@@ -339,18 +394,18 @@ class Fetcher:
         records, before = data.records, partition.position
         assert records is not None
         assert not isinstance(records, list), "what was received is in one piece"
-        position, epoch, is_damaged = position_behind(records, before)
-        if position == before and not is_damaged:
+        piece = look_at(records, before)
+        if piece.position == before and not piece.is_damaged:
             arrived.of_pieces.append(partition)
             return False
         aborted = [(each.producer_id, each.first_offset) for each in data.aborted_transactions or ()]
         bounds = (data.high_watermark, data.last_stable_offset, data.log_start_offset)
-        arrived.add_slice(partition, FetchedSlice(partition.one, before, records, *bounds, aborted), position)
-        self._asking.saw(asker, len(records))
-        partition.position, partition.fetched_epoch = position, epoch
+        arrived.add_slice(partition, FetchedSlice(partition.one, before, records, *bounds, aborted), piece.position)
+        self._asking.saw(len(records), partition.asked_bytes)
+        partition.go_on_with(piece, len(records), self._asking.until_ms)
         partition.is_told_at_end = False
         # Whoever decodes it says what is wrong with it; until then it would only come again.
-        partition.is_stopped = partition.is_stopped or is_damaged
+        partition.is_stopped = partition.is_stopped or piece.is_damaged
         return True
 
     # ---- trouble

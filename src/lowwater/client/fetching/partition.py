@@ -6,8 +6,9 @@ from typing import TYPE_CHECKING
 
 from lowwater.client.cluster import NO_LEADER
 from lowwater.client.fetching.events import Bounds
-from lowwater.client.fetching.stored import NO_EPOCH
+from lowwater.client.fetching.stored import NO_CLOCK, NO_EPOCH, Piece
 from lowwater.types import TopicPartition
+from lowwater.wire.messages.fetch import PartitionData
 from lowwater.wire.schema import ZERO_UUID
 
 if TYPE_CHECKING:
@@ -20,7 +21,11 @@ class PartitionFetch:
     """Reads one partition on from one offset. A seek makes another one, so that what comes too late is known by it."""
 
     __slots__ = (
+        "asked_bytes",
         "asker",
+        "batch_bytes",
+        "bytes_per_ms",
+        "clock_ms",
         "failed_ms",
         "failing_since_ms",
         "fetched_epoch",
@@ -45,6 +50,10 @@ class PartitionFetch:
         self.topic_id = ZERO_UUID
         self.fetched_epoch = NO_EPOCH  # of the leader that took the batch before `position`, where we read it
         self.asker: Asker | None = None  # who was told last to ask for it
+        self.asked_bytes = 0  # how much an answer may bring of it
+        self.clock_ms = NO_CLOCK  # the newest time of what came, which is due when others have come so far
+        self.bytes_per_ms = 1.0
+        self.batch_bytes = 0  # of the largest that came
         self.is_paused = False
         self.is_stopped = False  # nothing more is asked until a seek
         self.is_told_at_end = False
@@ -61,9 +70,20 @@ class PartitionFetch:
     def moved_to(self, offset: int) -> PartitionFetch:
         """Another one, of the same partition, from another offset on. After a failure it may be of another topic."""
         moved = PartitionFetch(self.one, offset)
-        moved.topic_id = ZERO_UUID if self.is_stopped else self.topic_id
         moved.is_paused = self.is_paused
+        if not self.is_stopped:
+            moved.topic_id = self.topic_id
+            moved.has_bounds(self)
+        moved.bytes_per_ms, moved.batch_bytes = self.bytes_per_ms, self.batch_bytes
         return moved
+
+    def go_on_with(self, piece: Piece, size: int, until_ms: int) -> None:
+        """It is read up to behind this. What is stamped later than `until_ms` says nothing of how far it is."""
+        self.position, self.fetched_epoch = piece.position, piece.epoch
+        self.batch_bytes = max(self.batch_bytes, piece.batch_bytes)
+        if self.clock_ms < piece.newest_ms <= until_ms:
+            self.clock_ms = piece.newest_ms
+            self.bytes_per_ms = size / max(piece.newest_ms - piece.first_ms, 1)
 
     # ---- its ends
 
@@ -74,6 +94,14 @@ class PartitionFetch:
     @property
     def bounds(self) -> Bounds:
         return Bounds(self.log_start, self.high_watermark, self.last_stable)
+
+    def has_bounds(self, told: PartitionData | PartitionFetch) -> None:
+        """As an answer says, or as another knows of it."""
+        if isinstance(told, PartitionFetch):
+            self.log_start, self.high_watermark, self.last_stable = told.bounds
+        else:
+            self.log_start, self.high_watermark = told.log_start_offset, told.high_watermark
+            self.last_stable = told.last_stable_offset
 
     def end(self, is_committed_only: bool) -> int:
         """As of the last answer; for readers of committed records, the LSO."""

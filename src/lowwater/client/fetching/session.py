@@ -49,6 +49,9 @@ class FetchSession:
     def wanted(self) -> Collection[PartitionFetch]:
         return self._wanted.values()
 
+    def wants(self, one: TopicPartition) -> bool:
+        return one in self._wanted
+
     def want(self, partition: PartitionFetch) -> None:
         """Ask for it from where it stands now. It goes to the end of the queue: each has its turn to come first."""
         one = partition.one
@@ -60,6 +63,8 @@ class FetchSession:
             self._dropped[one] = known.topic_id
         else:
             self._dropped.pop(one, None)
+            if known is not None and not partition.is_known:
+                partition.has_bounds(known)  # the broker has told them, and does not so again
 
     def drop(self, one: TopicPartition) -> None:
         if self._wanted.pop(one, None) is None:
@@ -75,15 +80,20 @@ class FetchSession:
 
     # ---- what the broker is told, and tells
 
-    def next_change(self, *, has_epochs: bool = True) -> Change:
+    def next_change(self, sizes: Mapping[TopicPartition, int] | None = None, *, has_epochs: bool = True) -> Change:
         """What to send now; from here on the broker counts as knowing it.
 
-        `has_epochs`: it can be told the epoch of the batch that we read last, and says where its log parts from ours.
+        `sizes`: ask only for these, and for so much of each. `has_epochs`: it can be told the epoch of the batch that
+        we read last, and says where its log parts from ours.
         """
         told, dropped = self._changed, self._dropped
+        if sizes is not None:
+            told = {one: self._wanted[one] for one in sizes}
+            dropped.update((one, known.topic_id) for one, known in self._known.items() if one not in sizes)
         if self._epoch == FIRST_EPOCH:
-            told, dropped = self._wanted, {}
+            told, dropped = self._wanted if sizes is None else told, {}
             self._known, self._names = {}, {}
+        self._size(told, sizes)
         for one in dropped:
             del self._known[one]
         self._known.update(told)
@@ -91,9 +101,13 @@ class FetchSession:
         self._changed, self._dropped = {}, {}
         return change
 
+    def _size(self, told: Mapping[TopicPartition, PartitionFetch], sizes: Mapping[TopicPartition, int] | None) -> None:
+        share = self._partition_bytes(max(1, len(self._wanted)))
+        for one, partition in told.items():
+            partition.asked_bytes = share if sizes is None else sizes[one]
+
     def _described(self, partitions: Iterable[PartitionFetch], has_epochs: bool) -> list[FetchTopic]:
         topics: dict[str, FetchTopic] = {}
-        bytes_max = self._partition_bytes(max(1, len(self._wanted)))
         for partition in partitions:
             one = partition.one
             topic = topics.get(one.topic)
@@ -106,7 +120,7 @@ class FetchSession:
                     current_leader_epoch=self._epoch_of(one),
                     fetch_offset=partition.position,
                     last_fetched_epoch=partition.fetched_epoch if has_epochs else NO_EPOCH,
-                    partition_max_bytes=bytes_max,
+                    partition_max_bytes=partition.asked_bytes,
                 )
             )
         return list(topics.values())
@@ -127,6 +141,11 @@ class FetchSession:
 
     def name_of(self, topic: FetchableTopicResponse) -> str:
         return topic.topic or self._names.get(topic.topic_id, "")
+
+    @property
+    def told(self) -> Collection[PartitionFetch]:
+        """All that the broker was asked for."""
+        return self._known.values()
 
     def asked(self, one: TopicPartition) -> PartitionFetch | None:
         """What the broker was asked for, which may not be wanted any more."""

@@ -1,31 +1,54 @@
-"""Batches as stored, looked at just enough to know where they end."""
+"""Batches as stored, looked at just enough to know where they end, in the log and in time."""
 
 from __future__ import annotations
 
 from struct import Struct
+from typing import NamedTuple
 
 from lowwater.types import Buffer
 from lowwater.wire.records import HEADER_SIZE, PREFIX_SIZE
 
-_HEAD = Struct(">qiibIhi")  # base offset, length, leader epoch, magic, CRC, attributes, last offset delta
+# base offset, length, leader epoch, magic, CRC, attributes, last offset delta, base and largest timestamp
+_HEAD = Struct(">qiibIhiqq")
 _MAGIC = 2
 NO_EPOCH = -1
+NO_CLOCK = -(1 << 63)
 _LENGTH_MIN = HEADER_SIZE - PREFIX_SIZE
 
 
-def position_behind(records: Buffer, position: int) -> tuple[int, int, bool]:
-    """The offset behind the last whole batch and the epoch of the leader that took it, (`position`, -1) when there is
-    none; and whether what follows is no batch.
+class Piece(NamedTuple):
+    """The whole batches at the beginning of some bytes; what headers say of times is not checked, and only a hint."""
+
+    position: int
+    """The offset behind the last of them."""
+    epoch: int = NO_EPOCH
+    """Of the leader that took the last of them."""
+    is_damaged: bool = False
+    """What follows them is no batch."""
+    batch_bytes: int = 0
+    """The size of the largest."""
+    first_ms: int = 0
+    newest_ms: int = NO_CLOCK
+
+
+def look_at(records: Buffer, position: int) -> Piece:
+    """What came of a partition that was asked for from `position` on, where nothing is when it holds no whole batch.
 
     A batch that is cut off at the end is nothing bad: the rest comes when it is asked for.
     """
     unpack, at, size, epoch = _HEAD.unpack_from, 0, len(records), NO_EPOCH
+    batch_bytes, first_ms, newest_ms = 0, 0, NO_CLOCK
+    is_damaged = False
     while size - at >= HEADER_SIZE:
-        base, length, leader_epoch, magic, _, _, last_delta = unpack(records, at)
+        base, length, leader_epoch, magic, _, _, last_delta, base_ms, max_ms = unpack(records, at)
         if magic != _MAGIC or length < _LENGTH_MIN or last_delta < 0:
-            return position, epoch, True
+            is_damaged = True
+            break
         if length > size - at - PREFIX_SIZE:
             break
         position, epoch = max(position, base + last_delta + 1), leader_epoch
+        first_ms = first_ms if at else base_ms
+        newest_ms = max(newest_ms, max_ms)
+        batch_bytes = max(batch_bytes, PREFIX_SIZE + length)
         at += PREFIX_SIZE + length
-    return position, epoch, False
+    return Piece(position, epoch, is_damaged, batch_bytes, first_ms, newest_ms)

@@ -51,8 +51,8 @@ class PlayedLog:
     is_slow: bool = False
     batches: list[Batch] = field(default_factory=list)
 
-    def append(self, count: int, value: bytes = b"v") -> None:
-        records = [Record(self.end + at, 1_000 + at, None, value) for at in range(count)]
+    def append(self, count: int, value: bytes = b"v", first_ms: int = 1_000) -> None:
+        records = [Record(self.end + at, first_ms + at, None, value) for at in range(count)]
         data = bytes(build_batch(records, base_offset=self.end, leader_epoch=self.epoch))
         self.batches.append(Batch(self.end, self.end + count, data, self.epoch))
         self.end += count
@@ -133,8 +133,8 @@ class PlayedCluster:
         del self.ids[topic]
         self.logs = {one: log for one, log in self.logs.items() if one.topic != topic}
 
-    def append(self, one: TopicPartition, count: int, value: bytes = b"v") -> None:
-        self.logs[one].append(count, value)
+    def append(self, one: TopicPartition, count: int, value: bytes = b"v", first_ms: int = 1_000) -> None:
+        self.logs[one].append(count, value, first_ms)
         self.grew()
 
     def grew(self) -> None:

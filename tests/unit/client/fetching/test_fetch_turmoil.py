@@ -45,6 +45,7 @@ class Turmoil:
         self.expected = dict.fromkeys(self.partitions, 0)
         self.counted = dict.fromkeys(self.partitions, 0)
         self.paused: set[TopicPartition] = set()
+        self.hurry()
 
     def one(self) -> TopicPartition:
         return self.random.choice(self.partitions)
@@ -53,7 +54,7 @@ class Turmoil:
         self.random.choice(
             [
                 *(self.write, self.write, self.write, self.delete, self.compact),
-                *(self.take, self.take, self.pause, self.resume, self.seek, self.replace),
+                *(self.take, self.take, self.pause, self.resume, self.seek, self.put_back, self.replace, self.hurry),
                 *(self.move, self.prefer, self.drop, self.leave, self.come_back, self.forget, self.fail, self.heal),
             ]
         )()
@@ -62,7 +63,12 @@ class Turmoil:
     # ---- the log
 
     def write(self) -> None:
-        self.played.append(self.one(), self.random.randint(1, 4), b"v" * self.random.choice([1, 100, 2_000]))
+        self.played.append(
+            self.one(), self.random.randint(1, 4), b"v" * self.random.choice([1, 100, 2_000]), self.time()
+        )
+
+    def time(self) -> int:
+        return self.random.choice([-1, 0, 1_000, self.random.randint(0, 1_000_000), 1 << 50])
 
     def delete(self) -> None:
         log = self.played.logs[self.one()]
@@ -126,6 +132,15 @@ class Turmoil:
         one = self.one()
         self.expected[one] = self.random.randint(0, self.played.logs[one].end)
         self.probe.fetcher.seek(one, self.expected[one])
+
+    def hurry(self) -> None:
+        """In order of time, or not."""
+        self.probe.fetcher.read_in_time(self.random.choice([None, 0, 500_000, 1 << 60]))
+
+    def put_back(self) -> None:
+        one = self.one()
+        self.expected[one] = self.random.randint(0, self.played.logs[one].end)
+        self.probe.fetcher.put_back({one: (self.expected[one], self.time())})
 
     def replace(self) -> None:
         one = self.one()

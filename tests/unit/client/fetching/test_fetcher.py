@@ -573,17 +573,6 @@ def test_where_everything_is_full_those_who_have_to_come_still_come_little_by_li
     assert {each.max_bytes for each in played.fetches()} == {2_000}
 
 
-def test_many_partitions_are_asked_for_in_pieces_that_fit_together() -> None:
-    played = cluster(*[1] * 8, rows=0)
-    for one in played.logs:
-        for _ in range(100):
-            played.append(one, 1, KILOBYTE)
-    probe = Probe(played, dict.fromkeys(played.logs, 0), bytes_max=512 * 1024)
-    probe.drain()
-    assert {each.partition_max_bytes for each in played.fetches()[0].topics[0].partitions} == {32 * 1024}
-    assert probe.rows == {one: [*range(100)] for one in played.logs}
-
-
 def test_batches_that_are_larger_than_the_pieces_do_not_come_one_by_one() -> None:
     played = cluster(*[1] * 128, rows=0)
     for one in played.logs:
@@ -608,7 +597,7 @@ def test_the_first_answers_are_small() -> None:
         played.append(T0, 1, KILOBYTE)
     probe = Probe(played, {T0: 0})
     probe.drain()
-    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 16]
+    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 8]
 
 
 def test_connections_of_both_kinds_are_used_only_when_needed() -> None:
@@ -654,7 +643,7 @@ def test_a_waiter_that_gives_up_leaves_nothing_behind() -> None:
 def test_a_fault_in_the_fetcher_itself_is_raised_where_rows_are_taken(monkeypatch: pytest.MonkeyPatch) -> None:
     played = cluster(1)
     probe = Probe(played, {T0: 0})
-    monkeypatch.setattr("lowwater.client.fetching.fetcher.position_behind", None)
+    monkeypatch.setattr("lowwater.client.fetching.fetcher.look_at", None)
     waiter = probe.fetcher.fetched()
     probe.wait()
     assert waiter.done
