@@ -375,6 +375,24 @@ def test_undo_brings_back_exactly_what_was_there(groups: Groups, group: str, wri
     assert {one: each.offset for one, each in committed(admin, group).items()} == {0: 10, 1: 10, 2: 0}
 
 
+@pytest.mark.parametrize("protocol", ["classic", "consumer"])
+def test_a_group_whose_members_have_left_is_reset_and_undone(
+    groups: Groups, written: str, join: Join, admin: Admin, protocol: str
+) -> None:
+    group = fresh("left")
+    consumer = join(group, written, protocol)
+    consumer.commit(offsets=[_offset(written, 0, 5), _offset(written, 1, 3)], asynchronous=False)
+    consumer.close()
+    eventually(lambda: groups.json("list", group)[0]["state"] == "Empty")
+    before = committed(admin, group)
+    groups.json("reset", group, "--topic", written, "--to", "latest", "--execute")
+    assert {one: each.offset for one, each in committed(admin, group).items()} == {0: 10, 1: 10, 2: 0}
+    groups.json("undo", group, "--execute")
+    assert committed(admin, group) == before
+    groups.json("delete", group, "--execute")
+    assert groups.json("list", group) == []
+
+
 def test_history_tells_when_who_and_what(groups: Groups, group: str, written: str) -> None:
     began_ms = now_ms()
     groups.json("reset", group, "--topic", f"{written}:0", "--to", "latest", "--execute")
