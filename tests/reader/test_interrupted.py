@@ -8,6 +8,7 @@ import pytest
 from tests.reader.logs import StagedLog, place
 from tests.reader.staged import Stage, names
 
+from lowwater.client.coordinator import Committed
 from lowwater.client.errors import ClientError, CorruptRecordsError
 from lowwater.client.flow import Flow
 from lowwater.positions.grammar import parse_start
@@ -99,9 +100,9 @@ class Commits:
     """In the place of a group: what the caller is done with."""
 
     def __init__(self) -> None:
-        self.offsets: dict[TopicPartition, int] = {}
+        self.offsets: dict[TopicPartition, int | Committed] = {}
 
-    def done(self, offsets: Mapping[TopicPartition, int]) -> None:
+    def done(self, offsets: Mapping[TopicPartition, int | Committed]) -> None:
         self.offsets.update(offsets)
 
     def check(self) -> None: ...
@@ -122,7 +123,7 @@ def test_a_batch_that_nobody_took_gives_up_the_rows_of_partitions_that_go() -> N
     stage.fetch({P0: 2})
     assert stage.drain() == ["p0@300", "p0@500"]
     stage.run(reading.poll(0))
-    assert commits.offsets == {P0: 3, P1: 1}
+    assert commits.offsets == {P0: Committed(3, leader_epoch=0), P1: Committed(1, leader_epoch=0)}
     stage.close()
 
 

@@ -81,3 +81,21 @@ def test_with_on_lost_what_stands_there_now_is_read(broker: UnderTest, writer: W
         assert read_times(reader, 2) == [501, 601]
         assert reader.lost == [Lost(*ONE, 4, 5, is_truncated=True)]
         assert reader.stats.lost_offsets == 1
+
+
+def test_what_a_group_has_read_and_is_gone_is_told_to_whoever_goes_on_for_it(broker: UnderTest, writer: Writer) -> None:
+    as_group: Any = {"bootstrap": broker.bootstrap, "group": "goes-on", "join": False}
+    with lowwater.read(ONE.topic, **as_group) as reader:
+        assert read_times(reader, 5) == [100, 200, 300, 400, 500]
+        reader.commit()
+    restart_without_the_end(broker, batches=3)
+    writer.write(ONE, [401, 501, 601, 701])
+    with lowwater.read(ONE.topic, **as_group) as reader:
+        with pytest.raises(LogTruncatedError) as raised:
+            read_times(reader, 1)
+        assert (raised.value.first, raised.value.behind) == (3, 5)
+        reader.seek(*ONE, 3)
+        assert read_times(reader, 4) == [401, 501, 601, 701]
+        reader.commit()
+    with lowwater.read(ONE.topic, stop="latest", **as_group) as reader:
+        assert reader.to_table().num_rows == 0, "what was committed now is in the log"

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 from lowwater.client.cluster import Cluster
-from lowwater.client.coordinator import Coordinator
+from lowwater.client.coordinator import Committed, Coordinator
 from lowwater.client.offsets import CommittedOffsets, resolve
 from lowwater.client.wanted import FROM_THE_BEGINNING, WHERE_THE_GROUP_IS, StopAt, Wanted, stop_at
 from lowwater.merge.mark import END_MS
@@ -17,12 +17,16 @@ NO_STOP = END_MS
 
 
 class Plan(NamedTuple):
-    """`end` is where the partition ended at the moment `made_ms`."""
+    """`end` is where the partition ended at the moment `made_ms`.
+
+    `epoch`: of the leader that took what is before `start`, where whoever committed that has told; -1: not known.
+    """
 
     start: int
     end: int
     made_ms: int = 0
     stop: StopAt | None = None
+    epoch: int = -1
 
     def stopped(self, choice: Choice | None) -> Plan:
         """The same, up to there."""
@@ -66,15 +70,18 @@ class Planner:
             return {}
         now_ms = self._cluster.network.driver.now_ms()
         wishes = {one: self._wish(wanted, one) for one in partitions}
-        committed: Mapping[TopicPartition, int | None] = {}
-        asked: CommittedOffsets | None = None if self._coordinator is None else self._coordinator.committed
-        if self._resumes and asked is not None:
-            committed = await asked(frozenset(partitions))
-            asked = _known(committed)
-        starts, ends = await resolve(self._cluster, wishes, now_ms=now_ms, ends=True, committed=asked)
-        return {
-            one: Plan(_start(starts[one], committed.get(one), wishes[one]), ends[one], now_ms) for one in partitions
-        }
+        stored = Stored(self._coordinator)
+        if self._resumes:
+            await stored.ask(frozenset(partitions))
+        starts, ends = await resolve(self._cluster, wishes, now_ms=now_ms, ends=True, committed=stored.asked)
+        return {one: self._plan(starts[one], ends[one], now_ms, wishes[one], stored[one]) for one in partitions}
+
+    def _plan(self, start: int, end: int, now_ms: int, wish: StartPosition, stored: Committed | None) -> Plan:
+        if stored is None:
+            return Plan(start, end, now_ms)
+        if self._resumes:
+            start = _start(start, stored.offset, wish)
+        return Plan(start, end, now_ms, epoch=stored.leader_epoch if start == stored.offset else -1)
 
     def _wish(self, wanted: Wanted, one: TopicPartition) -> StartPosition:
         if one in self._there_before:
@@ -88,17 +95,29 @@ class Planner:
         return (await resolve(self._cluster, {one: position}, now_ms=now_ms, committed=asked)).starts[one]
 
 
-def _known(committed: Mapping[TopicPartition, int | None]) -> CommittedOffsets:
-    async def answer(partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
-        return {one: committed.get(one) for one in partitions}
+class Stored:
+    """What the group has committed, asked for at most once."""
 
-    return answer
+    def __init__(self, coordinator: Coordinator | None) -> None:
+        self._coordinator = coordinator
+        self._known: dict[TopicPartition, Committed] | None = None
+
+    async def ask(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
+        assert self._coordinator is not None, "there is a group"
+        if self._known is None:
+            self._known = await self._coordinator.committed_in_full(partitions)
+        return {one: self._known[one].offset if one in self._known else None for one in partitions}
+
+    @property
+    def asked(self) -> CommittedOffsets | None:
+        return None if self._coordinator is None else self.ask
+
+    def __getitem__(self, one: TopicPartition) -> Committed | None:
+        return None if self._known is None else self._known.get(one)
 
 
-def _start(requested: int, committed: int | None, wish: StartPosition) -> int:
+def _start(requested: int, committed: int, wish: StartPosition) -> int:
     """Never before the committed offset. Where that is gone already, reading there says so: nothing is skipped."""
-    if committed is None:
-        return requested
     if isinstance(wish.choices[0], Earliest):
         return committed
     return max(committed, requested)

@@ -8,7 +8,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lowwater.client.cluster import Cluster
-from lowwater.client.coordinator import Coordinator
+from lowwater.client.coordinator import Committed, Coordinator
 from lowwater.client.driver import sleep
 from lowwater.client.errors import ClientError
 from lowwater.client.fetching.fetcher import Fetcher
@@ -125,7 +125,10 @@ class ReadPartitions:
     async def add(self, partitions: list[TopicPartition]) -> None:
         """Their starts and ends are known when this returns, and they are being fetched."""
         plans = self._stopped(await self._planner.plans(self._wanted, partitions))
-        self.fetcher.add({one: plan.start for one, plan in plans.items() if not plan.is_empty})
+        reads = {one: plan for one, plan in plans.items() if not plan.is_empty}
+        self.fetcher.add(
+            {one: plan.start for one, plan in reads.items()}, {one: plan.epoch for one, plan in reads.items()}
+        )
         releasing = await self.loaded()
         plans = self._stopped(plans)  # as it is wanted now
         self._plans.update(plans)
@@ -206,6 +209,11 @@ class ReadPartitions:
         """By partition, the next offset that the caller gets."""
         released = {} if self.releasing is None else self.releasing.released()
         return {one: released.get(one, plan.start) for one, plan in self._plans.items()}
+
+    def committing(self, offsets: Mapping[TopicPartition, int]) -> dict[TopicPartition, int | Committed]:
+        """The same with the leaders' epochs: whoever starts there learns whether what was read is still in the log."""
+        epochs = {one: self.fetcher.epoch_behind(one) for one in offsets}
+        return {one: offset if epochs[one] < 0 else Committed(offset, epochs[one]) for one, offset in offsets.items()}
 
     def progress(self) -> dict[TopicPartition, tuple[Progress, int]]:
         """Of each partition what is known of it, and the next offset that the caller gets."""

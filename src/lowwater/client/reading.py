@@ -168,7 +168,7 @@ class Reading:
     async def _enter(self) -> None:
         """Whoever polls again is done with what he got before."""
         if self._committer is not None:
-            self._committer.done(self._returned)
+            self._committer.done(self.partitions.committing(self._returned))
             self._committer.check()
         if self._member is not None:
             await self._member.enter_poll()
@@ -238,7 +238,7 @@ class Reading:
         """What was returned, or these offsets; on_commit_failure says what becomes of a failure."""
         if self._committer is None:
             raise ClientError("there is no group to commit to", advice="give the reader one: group=…")
-        self._committer.done(self._returned if offsets is None else offsets)
+        self._committer.done(self.partitions.committing(self._returned) if offsets is None else offsets)
         await self._committer.flush()
 
     async def _commit_all(self) -> None:
@@ -260,7 +260,7 @@ class Reading:
     async def close(self, *, is_done: bool = True) -> None:
         """Commit, if that is done at all, leave the group, and let go. `is_done`: with what was returned last too."""
         if self._committer is not None and is_done:
-            self._committer.done(self._returned)
+            self._committer.done(self.partitions.committing(self._returned))
         try:
             if self._committer is not None:
                 await self._committer.close(CLOSE_MS)

@@ -61,6 +61,50 @@ def test_where_a_reader_starts_nothing_is_told() -> None:
     assert sorted(last_epochs(played)) == [-1, -1, 5]
 
 
+def start_at(played: PlayedCluster, offset: int, epoch: int) -> Probe:
+    """As a group's next reader does, with what the one before has committed."""
+    probe = Probe(played, {})
+    probe.run(played.cluster.topics(["t"]))
+    probe.rows[T0] = []
+    probe.fetcher.add({T0: offset}, {T0: epoch})
+    probe.drain()
+    return probe
+
+
+def test_where_another_reader_left_off_the_broker_is_told_the_epoch_that_he_saw() -> None:
+    played = cluster(1)
+    probe = start_at(played, 4, 5)
+    assert probe.rows[T0] == [4, 5, 6, 7, 8, 9]
+    assert last_epochs(played)[0] == 5
+    assert probe.events == []
+
+
+def test_what_another_reader_has_read_and_is_gone_is_told_exactly() -> None:
+    played = cluster(1)
+    played.append(T0, 10)
+    played.logs[T0].truncate(10)
+    played.append(T0, 30)
+    probe = start_at(played, 20, 5)
+    assert (probe.rows[T0], probe.events) == ([], [Truncated(T0, 10, 20, goes_on=False)])
+
+
+def test_an_epoch_that_never_was_is_not_waited_for() -> None:
+    played = cluster(1)
+    probe = start_at(played, 4, 77)
+    assert probe.rows[T0] == [4, 5, 6, 7, 8, 9]
+    assert last_epochs(played)[0] == -1
+
+
+def test_the_epoch_of_what_came_is_known_also_of_partitions_that_are_not_read_any_more() -> None:
+    played = cluster(1)
+    probe = start_at(played, 4, -1)
+    assert probe.fetcher.epoch_behind(T0) == 5
+    probe.fetcher.remove([T0])
+    assert probe.fetcher.epoch_behind(T0) == 5
+    probe.fetcher.add({T0: 0})
+    assert probe.fetcher.epoch_behind(T0) == -1
+
+
 @pytest.mark.parametrize(("policy", "goes_on"), [("error", False), ("earliest", True), ("latest", True)])
 def test_what_was_read_and_is_gone_is_told_exactly(policy: str, goes_on: bool) -> None:
     played = cluster(1, 1)
