@@ -45,7 +45,14 @@ def plan_slices(
     count = slice_count(sum(each.size for each in found.values()), options)
     if count <= 1:
         return ()
-    survey = Survey(client.cluster, found, options.isolation, options.out_of_order_ms, plan.cut_ms)
+    survey = Survey(
+        client.cluster,
+        found,
+        options.isolation,
+        options.out_of_order_ms,
+        floor_ms=plan.after_ms,
+        cap_ms=plan.cut_ms,
+    )
     return client.run(survey.bounds(count, is_wanted=options.tasks_min is not None))
 
 

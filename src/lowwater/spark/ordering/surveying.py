@@ -18,7 +18,7 @@ _TAIL = 64  # the last row looked at has a sixty-fourth behind it: markers may s
 
 
 class Survey:
-    """Of the ranges of one batch. `cap_ms`: rows stamped later count as stamped then."""
+    """Of the ranges of one batch. Rows stamped before `floor_ms` or after `cap_ms` count as stamped then."""
 
     def __init__(
         self,
@@ -26,11 +26,14 @@ class Survey:
         ranges: Mapping[TopicPartition, Range],
         isolation: str,
         out_of_order_ms: int,
-        cap_ms: int | None,
+        *,
+        floor_ms: int | None = None,
+        cap_ms: int | None = None,
     ) -> None:
         self._cluster = cluster
         self._isolation = isolation
         self._out_of_order_ms = out_of_order_ms
+        self._floor_ms = max(floor_ms or 0, 0)
         self._cap_ms = cap_ms
         self._curves = {one: Curve(each) for one, each in ranges.items()}
         self._asked: set[int] = set()
@@ -64,7 +67,7 @@ class Survey:
             await self._look_for_jumps()
 
     def _capped(self, at_ms: int) -> int:
-        return max(at_ms if self._cap_ms is None else min(at_ms, self._cap_ms), 0)
+        return max(at_ms if self._cap_ms is None else min(at_ms, self._cap_ms), self._floor_ms)
 
     async def _look_for_jumps(self) -> None:
         """A row far ahead of its time takes all rows behind it in its partition along."""
