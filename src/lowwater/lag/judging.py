@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
-from typing import Any
+from typing import NamedTuple
 
 from lowwater.client.admin.group_members import GroupMember
 from lowwater.client.group_offsets import Committed
-from lowwater.client.stamps import Place
+from lowwater.client.stamps import Place, Stamp
 from lowwater.client.topic_ids import is_another
 from lowwater.lag import advice
 from lowwater.lag.advice import NOTHING, Recommendation
@@ -20,10 +19,16 @@ from lowwater.lag.rules import Status, catch_up_ms, rate_in, rate_out, status_of
 from lowwater.types import TopicPartition
 
 _NOBODY_KNOWS = Standing(fault="nobody looked")
-_HELD_UP: dict[str, Any] = {
-    "problem": Problem.OPEN_TRANSACTION,
-    "detail": "the next record belongs to a transaction that is still open",
-}
+
+
+class _Behind(NamedTuple):
+    """How far a group is behind in a partition."""
+
+    lag: int | None = None
+    time_lag_ms: int | None = None
+    problem: Problem | None = None
+    detail: str | None = None
+    lost: int = 0
 
 
 def judge(observation: Observation, history: History, *, allowed: int = 0) -> Report:
@@ -74,20 +79,29 @@ class _Judging:
     def _partition(self, one: TopicPartition) -> PartitionLag:
         standing = self._observation.partitions.get(one, _NOBODY_KNOWS)
         committed = self._group.committed.get(one)
-        found = self._placed(one, committed, standing)
+        found = self._behind(one, committed, standing)
         commits = self._history.commits(self._group.group, one)
         into, out_of = rate_in(self._history.samples(one)), rate_out(commits, self._now_ms)
         member = self._reader.get(one)
-        return replace(
-            found,
-            status=status_of(commits, found.lag, self._now_ms, allowed=self._allowed, is_read=self._is_read),
-            rate_in=into,
-            rate_out=out_of,
-            catch_up_ms=catch_up_ms(found.lag, into, out_of),
-            last_commit_ms=commits[-1].at_ms if commits else None,
-            member_id=None if member is None else member.member_id,
-            client_id=None if member is None else member.client_id,
-            host=None if member is None else member.host,
+        return PartitionLag(
+            one.topic,
+            one.partition,
+            None if committed is None else committed.offset,
+            standing.end,
+            found.lag,
+            found.time_lag_ms,
+            status_of(commits, found.lag, self._now_ms, allowed=self._allowed, is_read=self._is_read),
+            standing.start,
+            into,
+            out_of,
+            catch_up_ms(found.lag, into, out_of),
+            commits[-1].at_ms if commits else None,
+            None if member is None else member.member_id,
+            None if member is None else member.client_id,
+            None if member is None else member.host,
+            found.problem,
+            found.detail,
+            found.lost,
         )
 
     @property
@@ -95,62 +109,54 @@ class _Judging:
         """Spark jobs commit to groups without being members of them."""
         return self._group.state is None or bool(self._group.members) or bool(self._lineages)
 
-    def _placed(self, one: TopicPartition, committed: Committed | None, standing: Standing) -> PartitionLag:
-        """Where the group stands in the partition, and what is the matter with that."""
-        offset = None if committed is None else committed.offset
-        found = PartitionLag(one.topic, one.partition, offset, standing.end, start=standing.start)
+    def _behind(self, one: TopicPartition, committed: Committed | None, standing: Standing) -> _Behind:
+        """How far, and what is the matter with that."""
         if standing.is_gone:
-            return replace(found, problem=Problem.TOPIC_GONE, detail="the topic is not there any more")
+            return _Behind(problem=Problem.TOPIC_GONE, detail="the topic is not there any more")
         if standing.start is None or standing.end is None:
-            return replace(found, problem=Problem.UNREACHABLE, detail=standing.fault)
+            return _Behind(problem=Problem.UNREACHABLE, detail=standing.fault)
         if committed is None:
-            return _never_committed(found, standing.start, standing.end)
+            return _never_committed(standing.start, standing.end)
         if self._is_recreated(one, committed, standing):
             detail = f"the topic was deleted and made anew: offset {committed.offset} is one of the old topic"
-            return replace(found, problem=Problem.RECREATED, detail=detail)
+            return _Behind(problem=Problem.RECREATED, detail=detail)
         if committed.offset > standing.end:
             detail = f"the partition ends at {standing.end}: it was truncated, or the topic was made anew"
-            return replace(found, problem=Problem.BEYOND_END, detail=detail)
-        return self._measured(found, one, committed.offset, standing.start, standing.end)
+            return _Behind(problem=Problem.BEYOND_END, detail=detail)
+        return self._measured(one, committed.offset, standing.start, standing.end)
 
     def _is_recreated(self, one: TopicPartition, committed: Committed, standing: Standing) -> bool:
         if is_another(self._history.topic_id(self._group.group, one), standing.topic_id):
             return True
         return committed.leader_epoch > standing.epoch >= 0  # epochs of a partition only grow
 
-    def _measured(self, found: PartitionLag, one: TopicPartition, offset: int, start: int, end: int) -> PartitionLag:
+    def _measured(self, one: TopicPartition, offset: int, start: int, end: int) -> _Behind:
         lost, reads_next = max(start - offset, 0), max(offset, start)
-        lag, time_lag_ms = end - reads_next, self._time_lag_ms(one, reads_next, end)
-        if self._is_all_read(one, reads_next):
-            lag = 0
-        found = replace(found, lag=lag, time_lag_ms=time_lag_ms, lost=lost)
-        if not lost:
-            stamp = self._observation.next_records.get(Place(one, reads_next))
-            return found if stamp is None or not stamp.is_open else replace(found, **_HELD_UP)
-        records = "1 record was" if lost == 1 else f"{lost} records were"
-        detail = f"{records} deleted before the group read them: the log begins at {start}"
-        return replace(found, problem=Problem.AGED_OUT, detail=detail)
+        place, known = Place(one, reads_next), self._observation.next_records
+        stamp = known.get(place)
+        # Behind it there may be only markers of transactions, and what was aborted or compacted away.
+        is_all_read = reads_next >= end or (stamp is None and place in known)
+        lag = 0 if is_all_read else end - reads_next
+        time_lag_ms = 0 if is_all_read else self._age_ms(stamp)
+        if lost:
+            records = "1 record was" if lost == 1 else f"{lost} records were"
+            detail = f"{records} deleted before the group read them: the log begins at {start}"
+            return _Behind(lag, time_lag_ms, Problem.AGED_OUT, detail, lost)
+        if stamp is not None and stamp.is_open:
+            detail = "the next record belongs to a transaction that is still open"
+            return _Behind(lag, time_lag_ms, Problem.OPEN_TRANSACTION, detail)
+        return _Behind(lag, time_lag_ms)
 
-    def _is_all_read(self, one: TopicPartition, offset: int) -> bool:
-        """Behind it there are only markers of transactions, and what was aborted or compacted away."""
-        place = Place(one, offset)
-        return place in self._observation.next_records and self._observation.next_records[place] is None
-
-    def _time_lag_ms(self, one: TopicPartition, offset: int, end: int) -> int | None:
-        place = Place(one, offset)
-        if offset >= end or self._is_all_read(one, offset):
-            return 0
-        stamp = self._observation.next_records.get(place)
+    def _age_ms(self, stamp: Stamp | None) -> int | None:
         if stamp is None or stamp.timestamp_ms < 0:
             return None
         return max(self._now_ms - stamp.timestamp_ms, 0)
 
 
-def _never_committed(found: PartitionLag, start: int, end: int) -> PartitionLag:
-    detail = "the group has never committed an offset here"
-    if start == end:
-        return replace(found, lag=0, time_lag_ms=0, problem=Problem.NEVER_COMMITTED, detail=detail)
-    return replace(found, problem=Problem.NEVER_COMMITTED, detail=detail)
+def _never_committed(start: int, end: int) -> _Behind:
+    """Where nothing was ever written nothing is left."""
+    nothing = 0 if start == end else None
+    return _Behind(nothing, nothing, Problem.NEVER_COMMITTED, "the group has never committed an offset here")
 
 
 def _sum(rates: Iterable[float | None]) -> float | None:
