@@ -18,8 +18,8 @@ LARGE_ROW_BYTES = 1_000_000
 MANY = 1_000
 BACKLOG_BATCH_BYTES = 900_000
 BACKLOG_PARTITIONS = 4
-# What a task holds (64 MiB), a batch on its way to Spark, and what comes from the broker while that is unpacked.
-BEYOND_MB_MAX = 200
+# What a task holds (64 MiB), and batches on their way to Spark.
+BEYOND_MB_MAX = 100
 
 
 def run(plan: Run) -> None:
