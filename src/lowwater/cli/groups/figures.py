@@ -23,6 +23,10 @@ def rate(per_second: float | None) -> str:
     return f"{per_second:,.0f}" if abs(per_second) >= 10 or per_second == int(per_second) else f"{per_second:.1f}"
 
 
+def _sentence(text: str | None) -> str:
+    return "" if text is None else printable(text)
+
+
 def _styled(row: Row) -> str:
     return STYLES.get(row["status"] or "", "")
 
@@ -41,7 +45,7 @@ PARTITIONS = (
     STATUS,
     Column("client_id", "CLIENT"),
     Column("host", "HOST"),
-    Column("detail", "DETAIL"),
+    Column("detail", "DETAIL", _sentence),
 )
 GROUPS = (
     Column("group", "GROUP"),
