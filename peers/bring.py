@@ -3,7 +3,8 @@
 Each is brought by name with its usual package client.
 
 Quick when everything is there. Exits 1 when something could not be had, and says what and how to get it. With
---if-possible it exits 0 all the same and installs no system packages: the tests then skip what needs the missing peer.
+--if-possible it exits 0 all the same: the tests then skip what needs the missing peer, and say so loudly.
+With --old the oldest Apache Kafka comes too that the client works with.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ from peers import places
 
 JAVA_VERSION_MIN = 17
 FETCH_TIMEOUT_S = 600
-DEBIAN_PACKAGES = {"mvn": "maven", "node": "nodejs", "npm": "npm", "kcat": "kcat"}
+DEBIAN_PACKAGES = {"mvn": "maven", "node": "nodejs", "npm": "npm", "kcat": "kcat", "chromium": "chromium"}
 
 
 class MissingPeerError(Exception):
@@ -44,7 +45,7 @@ def need_tool(name: str) -> None:
     if shutil.which(name):
         return
     package = DEBIAN_PACKAGES[name]
-    if "--if-possible" in sys.argv or os.geteuid() != 0 or not shutil.which("apt-get"):
+    if os.geteuid() != 0 or not shutil.which("apt-get"):
         raise MissingPeerError(
             f"{name} is not on the PATH: install your system's package `{package}`, then {places.BRING}"
         )
@@ -85,6 +86,11 @@ def bring_kafka() -> str:
     return f"Apache Kafka {server.stem.split('-')[1]} ({len(list(places.KAFKA_LIBS.glob('*.jar')))} jars)"
 
 
+def bring_old_kafka() -> str:
+    bring_jars("Apache Kafka 2.8", places.OLD_KAFKA_POM, places.OLD_KAFKA_LIBS)
+    return "Apache Kafka 2.8"
+
+
 def bring_streams() -> str:
     bring_jars("Kafka Streams", places.STREAMS_POM, places.STREAMS_LIBS)
     return "Kafka Streams"
@@ -114,13 +120,20 @@ def bring_kcat() -> str:
     return f"kcat ({shutil.which('kcat')})"
 
 
+def bring_chromium() -> str:
+    need_tool("chromium")
+    return f"Chromium ({shutil.which('chromium')})"
+
+
 def say(text: str) -> None:
     print(f"peers: {text}", flush=True)
 
 
 def main() -> int:
     bringers: list[Callable[[], str]] = [bring_java, bring_kafka, bring_streams]
-    bringers += [bring_connector, bring_kafkajs, bring_kcat]
+    bringers += [bring_connector, bring_kafkajs, bring_kcat, bring_chromium]
+    if "--old" in sys.argv:
+        bringers.append(bring_old_kafka)
     problems = 0
     for bring in bringers:
         try:

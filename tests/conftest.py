@@ -52,10 +52,12 @@ def _missing_java() -> str | None:
 
 PEERS: dict[str, Callable[[], str | None]] = {
     "kafka": places.missing_kafka,
+    "kafka-2.8": places.missing_old_kafka,
     "streams": places.missing_streams,
     "connector": places.missing_connector,
     "kafkajs": places.missing_kafkajs,
     "kcat": places.missing_kcat,
+    "chromium": places.missing_chromium,
     "confluent": _missing_package("confluent_kafka"),
     "kafka_python": _missing_package("kafka"),
     "aiokafka": _missing_package("aiokafka"),
@@ -88,9 +90,9 @@ class Peers:
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
         "--against",
-        choices=("lowwater", "kafka"),
+        choices=("lowwater", "kafka", "kafka-2.8"),
         default="lowwater",
-        help="the broker that the conformance suites talk to: ours, or Apache Kafka (the oracle)",
+        help="the broker that the conformance suites talk to: ours, Apache Kafka (the oracle), or an old one",
     )
 
 
@@ -145,8 +147,8 @@ def peers() -> Peers:
 @pytest.fixture(scope="session")
 def against(pytestconfig: pytest.Config) -> str:
     chosen: str = pytestconfig.getoption("--against")
-    if chosen == "kafka":
-        require_peer("kafka")
+    if chosen != "lowwater":
+        require_peer(chosen)
     return chosen
 
 

@@ -37,11 +37,11 @@ function show() {
 async function refresh(mine = turn) {
   try {
     await current.refresh();
-    if (mine === turn) main.querySelector(".failure")?.remove();
+    if (mine === turn) main.querySelector(".failure.whole")?.remove();
   } catch (error) {
     if (mine !== turn || error.status === 401) return;
-    main.querySelector(".failure")?.remove();
-    main.prepend(h("p", { class: "failure", role: "alert" }, error.message));
+    main.querySelector(".failure.whole")?.remove();
+    main.prepend(h("p", { class: "failure whole", role: "alert" }, error.message));
   }
 }
 
