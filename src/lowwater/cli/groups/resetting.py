@@ -29,7 +29,7 @@ def _shift(ctx: click.Context, param: click.Parameter, text: str | None) -> int 
     raise click.BadParameter(f"{text!r} is no number of offsets, such as +10 or -10", ctx, param)
 
 
-@click.command("reset", context_settings={"ignore_unknown_options": False})
+@click.command("reset")
 @click.argument("groups", metavar="[GROUP]…", nargs=-1, shell_complete=complete_groups)
 @click.option("--all-groups", is_flag=True, help="All groups there are.")
 @topic_option
