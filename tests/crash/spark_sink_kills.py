@@ -22,6 +22,9 @@ from typing import Any
 
 from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from tests.conformance.under_test import running
+from tests.crash.spark_life import PATIENCE_S as SPARK_PATIENCE_S
+from tests.crash.spark_life import environment
+from tests.crash.spark_sink_job import DRIVER, WORKER, Copy, arm
 from tests.crash.spark_sink_life import DONE, FAILED, TAKEN, Blow, Play, Point, lower_level
 from tests.fresh import fresh
 from tests.spark.writing import Topics
@@ -213,17 +216,59 @@ def drawn(kills: int, seed: int) -> list[tuple[Blow, Point]]:
     return blows
 
 
+def run_on_spark(bootstrap: str, folder: Path, kills: int) -> Report:
+    """A query copies a topic, and its JVM or one of its workers is killed; each driver is a process of its own."""
+    report, began = Report(), time.monotonic()
+    topics = Topics(bootstrap)
+    copy = Copy(str(folder), bootstrap, topics.create(PARTITIONS), topics.create(PARTITIONS), fresh("sink"))
+    points = [point for point in Point if point not in (Point.PLANNED, Point.AMONG_TASKS)]
+    for number in range(kills):
+        point = points[number % len(points)]
+        topics.fill(copy.source, PARTITIONS, copy.limit)
+        arm(folder, point, WORKER if point is Point.TASK_ATTEMPT else DRIVER)
+        ended = _copy(copy)
+        # A task whose worker died is run again by the same driver.
+        if (ended == 0) != (point is Point.TASK_ATTEMPT) or not (folder / f"{point}.hit").exists():
+            report.surprises.append(f"killed {point}: the driver ended with {ended}")
+        (folder / f"{point}.hit").unlink(missing_ok=True)
+        report.kills[point] += 1
+    if ended := _copy(copy):
+        report.surprises.append(f"the last driver ended with {ended}")
+    expected = Counter(row.value.decode() for row in topics.read(copy.source) if row.value is not None)
+    found = seen(bootstrap, copy.target, "read_committed")
+    report.rows, report.lost = expected.total(), (expected - found).total()
+    report.doubled = (found - expected).total()
+    report.written = seen(bootstrap, copy.target, "read_uncommitted").total()
+    report.seconds = time.monotonic() - began
+    return report
+
+
+def _copy(copy: Copy) -> int:
+    """One driver's life; how it ended."""
+    command = [sys.executable, "-m", "tests.crash.spark_sink_job", copy.to_json()]
+    with (Path(copy.folder) / "log").open("ab") as log:
+        return subprocess.run(
+            command, cwd=ROOT, env=environment(), stdout=log, stderr=log, timeout=SPARK_PATIENCE_S, check=False
+        ).returncode
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.spark_sink_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--against", choices=("lowwater", "kafka"), default="lowwater")
     parser.add_argument("--level", type=int, choices=(1, 2), default=2, help="of transaction.version")
+    parser.add_argument(
+        "--on-spark", action="store_true", help="JVMs and workers of Spark are killed: half a minute each"
+    )
     arguments = parser.parse_args()
     with running(arguments.against, apart=True) as broker, tempfile.TemporaryDirectory() as folder:
         if arguments.level == 1:
             lower_level(broker.bootstrap)
-        report = run(broker.bootstrap, Path(folder), drawn(arguments.kills, arguments.seed))
+        if arguments.on_spark:
+            report = run_on_spark(broker.bootstrap, Path(folder), arguments.kills)
+        else:
+            report = run(broker.bootstrap, Path(folder), drawn(arguments.kills, arguments.seed))
     print(report)
     return int(not report.is_clean)
 

@@ -147,15 +147,18 @@ class FaultyBrokers(ClusterBrokers):
 
 
 class FaultyWriter(LowwaterOnceStreamWriter):
-    """Told which attempt it is; Spark's would ask its task."""
-
-    attempt = Attempt(None, 0, 0)
     fault = Fault(None)
 
     @contextlib.contextmanager
     def _brokers(self) -> Iterator[ClusterBrokers]:  # type: ignore[override]
         with super()._brokers() as sound:
             yield FaultyBrokers(sound, self.fault)
+
+
+class PlayedWriter(FaultyWriter):
+    """Told which attempt it is; Spark's would ask its task."""
+
+    attempt = Attempt(None, 0, 0)
 
     def _attempt(self) -> Attempt:
         return self.attempt
@@ -189,8 +192,8 @@ class Driver:
             self.writer().abort(messages, batch)
             raise
 
-    def writer(self) -> FaultyWriter:
-        writer = FaultyWriter(Writing.plan(self._play.options(), SCHEMA))
+    def writer(self) -> PlayedWriter:
+        writer = PlayedWriter(Writing.plan(self._play.options(), SCHEMA))
         writer.fault = self._fault
         return writer
 
@@ -203,7 +206,7 @@ class Driver:
 
     def attempt(self, pickled: bytes, batch: int, task: int) -> Written:
         self._attempts += 1
-        writer: FaultyWriter = cloudpickle.loads(pickled)
+        writer: PlayedWriter = cloudpickle.loads(pickled)
         # Spark counts attempts by application: two drivers have the same numbers.
         writer.attempt = Attempt(batch, task, 0, self._attempts, self.query)
         rows = pa.record_batch([pa.array(self._play.rows_of(batch, task))], names=["value"])

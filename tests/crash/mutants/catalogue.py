@@ -46,7 +46,14 @@ SPARK_SUITES = [
     "tests/model/test_spark_offsets.py",
     "tests/integration/spark",
 ]
+SPARK_SINK_SUITES = [
+    "tests/unit/spark/exactly_once",
+    "tests/model/test_spark_sink.py",
+    "tests/integration/spark/test_exactly_once.py",
+]
 SUITES_BY_FILE = {
+    "spark/exactly_once/": SPARK_SINK_SUITES,
+    "spark/sink_once": SPARK_SINK_SUITES,
     "spark/": SPARK_SUITES,
     "transactions/": TRANSACTION_SUITES,
     "groups/": GROUP_SUITES,
