@@ -47,8 +47,12 @@ class RangeReading:
         isolation: str | None = None,
         batch_size: int = BATCH_SIZE,
         held_bytes_max: int = HELD_BYTES_MAX,
+        partition_bytes: int | None = None,
     ) -> None:
-        """`on_lost` is told of offsets that are gone; what it raises, `next` raises."""
+        """`on_lost` is told of offsets that are gone; what it raises, `next` raises.
+
+        `partition_bytes`: ranges are so short that it is not worth asking for more of each at once.
+        """
         self._cluster = cluster
         self._driver = cluster.network.driver
         self._ranges = {each.partition: each for each in ranges if each.start < each.end}
@@ -65,6 +69,7 @@ class RangeReading:
             isolation=isolation,
             tell_ends=True,
             topic_ids=self._topic_ids,
+            partition_bytes=partition_bytes,
         )
         self._releasing = Releasing(
             self._fetcher,

@@ -58,11 +58,10 @@ def plan_slices(
 
 def slice_count(offsets: int, options: SliceOptions) -> int:
     """At most so many: as many as were asked for, or else as are worth it."""
-    least = options.tasks_min or 1
+    count = options.tasks_min or min(math.ceil(offsets / SLICE_OFFSETS_MIN), options.tasks_max or SLICES_MAX)
     if options.task_records_max is not None:
-        least = max(least, math.ceil(offsets / options.task_records_max))
-    worth = math.ceil(offsets / SLICE_OFFSETS_MIN)
-    return min(max(least, min(worth, options.tasks_max or SLICES_MAX)), max(offsets, 1))
+        count = max(count, math.ceil(offsets / options.task_records_max))
+    return max(min(count, offsets), 1)
 
 
 def ordered_tasks(

@@ -14,12 +14,22 @@ _GOOD_PIECE_BYTES = 4 * 1024 * 1024
 class Budget:
     """Bytes that are held, that wait to be taken, and that are on their way."""
 
-    def __init__(self, config: ClientConfig, bytes_max: int, held_bytes: Callable[[], int]) -> None:
+    def __init__(
+        self,
+        config: ClientConfig,
+        bytes_max: int,
+        held_bytes: Callable[[], int],
+        *,
+        partition_bytes: int | None = None,
+    ) -> None:
         assert bytes_max > 0, "something has to be held"
         self._bytes_max = bytes_max
         self._answer_bytes_max = _answer_bytes_max(config)
         self._partition_bytes_max = config.int("max.partition.fetch.bytes")
         self._is_partition_bytes_given = config.is_given("max.partition.fetch.bytes")
+        if partition_bytes is not None:
+            self._partition_bytes_max = min(self._partition_bytes_max, partition_bytes)
+            self._is_partition_bytes_given = True
         self.piece_bytes_min = PIECE_BYTES_MIN
         """What is asked for of a partition at least, so that batches fit into it."""
         self._held_bytes = held_bytes

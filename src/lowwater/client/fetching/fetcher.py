@@ -57,6 +57,7 @@ class Fetcher:
         tell_ends: bool | None = None,
         topic_ids: Mapping[str, bytes] | None = None,
         reset_advice: str = RESET_ADVICE,
+        partition_bytes: int | None = None,
     ) -> None:
         """`bytes_max` bounds what the caller holds, as `held_bytes` says, and what is here or on its way, together.
 
@@ -73,7 +74,7 @@ class Fetcher:
         self._replica_ms = config.int("metadata.max.age.ms")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
         self._gone_epochs: dict[TopicPartition, int] = {}
-        budget = Budget(config, bytes_max, held_bytes)
+        budget = Budget(config, bytes_max, held_bytes, partition_bytes=partition_bytes)
         self._arrivals = Arrivals(self._partitions, budget)
         self._asking = Asking(
             cluster,

@@ -21,8 +21,9 @@ from lowwater.types import TopicPartition
 LOG = logging.getLogger("lowwater.spark")
 HELD_BYTES_MAX = 128 * 1024 * 1024
 """So much of a slice is held in memory to be ordered; beyond that it goes to files."""
-_FETCH_BYTES_MIN, _FETCH_BYTES_MAX = 1024 * 1024, 64 * 1024 * 1024
-_BYTES_PER_OFFSET = 512  # a guess with room: what is fetched beyond the end of a slice is fetched in vain
+_PIECE_BYTES_MIN = 64 * 1024
+_BYTES_PER_OFFSET = 160  # a guess: what is fetched beyond the end of a slice is fetched in vain
+_LOOK_ROWS = 2 * ROWS_MAX
 
 
 class Client(Protocol):
@@ -105,13 +106,16 @@ class SliceReading:
             whole,
             on_lost=self._on_lost,
             columns=self._columns,
-            held_bytes_max=_fetch_bytes(whole),
+            partition_bytes=_piece_bytes(whole),
         )
         try:
+            looked_at = self.read_rows
             while (batch := self._client.run(reading.next(), self._patience_ms)) is not None:
                 self.read_rows += batch.num_rows
                 self._sorting.add(batch)
-                yield from self._due(reading)
+                if self.read_rows - looked_at >= _LOOK_ROWS:
+                    looked_at = self.read_rows
+                    yield from self._due(reading)
         finally:
             with contextlib.suppress(ClientError):
                 self._client.run(reading.close())
@@ -132,9 +136,9 @@ class SliceReading:
         return min(places, default=END)
 
 
-def _fetch_bytes(ranges: Iterable[OffsetRange]) -> int:
+def _piece_bytes(ranges: Iterable[OffsetRange]) -> int:
     largest = max(each.end - each.start for each in ranges)
-    return min(max(2 * largest * _BYTES_PER_OFFSET, _FETCH_BYTES_MIN), _FETCH_BYTES_MAX)
+    return max(largest * _BYTES_PER_OFFSET, _PIECE_BYTES_MIN)
 
 
 async def extents(
