@@ -274,6 +274,18 @@ def test_a_ledger_that_cannot_be_created_is_asked_for(play: Play, monkeypatch: p
         Driver(replace(play, settings={"sinkLedger": missing}), Fault(None)).run(1)
 
 
+def test_a_ledger_that_may_not_be_looked_at_is_trusted(
+    play: Play, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async def refused(*_: object) -> Any:
+        raise AuthorizationError(ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+
+    monkeypatch.setattr(ledger, "describe_configs", refused)
+    Driver(replace(play, settings={"sinkLedger": fresh("ledger")}), Fault(None)).run(1)
+    assert committed(play) == rows(play, 1)
+    assert "is compacted cannot be checked" in caplog.text
+
+
 def test_a_state_far_behind_in_the_ledger_is_found(play: Play, driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     driver.run(2)
     Driver(replace(play, sink=fresh("busy")), Fault(None)).run_batch(0)

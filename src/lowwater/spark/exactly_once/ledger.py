@@ -4,11 +4,20 @@ load: for each micro-batch Spark starts two processes that need it.
 
 from __future__ import annotations
 
+import logging
+
 from lowwater.client.admin.configs import describe_configs
 from lowwater.client.admin.topic_changes import NewTopic, create_topics
 from lowwater.client.cluster import OUTDATED, Cluster
 from lowwater.client.coordinator import TRANSACTION, NodeOf
-from lowwater.client.errors import BrokerError, ClientError, FencedError, TransactionError, broker_error
+from lowwater.client.errors import (
+    AuthorizationError,
+    BrokerError,
+    ClientError,
+    FencedError,
+    TransactionError,
+    broker_error,
+)
 from lowwater.client.network import COORDINATING
 from lowwater.client.offsets import EARLIEST, LATEST, list_offsets_many
 from lowwater.client.producing.ending import Prepared
@@ -37,6 +46,7 @@ TAIL_OFFSETS = 400
 _PIECE_BYTES = 1024 * 1024
 _FETCH_VERSIONS, _FETCH_BY_NAME = (4, 18), (4, 12)
 _PRODUCE_BY_NAME = 12
+_log = logging.getLogger("lowwater.spark")
 
 
 class Ledger:
@@ -56,7 +66,11 @@ class Ledger:
         if not await self._cluster.present([topic]):
             await self._make()
         # What is checked is what somebody else may have made, or a broker by itself.
-        entries = (await describe_configs(self._cluster, [topic])).checked()
+        try:
+            entries = (await describe_configs(self._cluster, [topic])).checked()
+        except AuthorizationError as error:
+            _log.warning("whether the topic %s is compacted cannot be checked: %s", topic, error)
+            return
         policy = next(iter(entries.values()))["cleanup.policy"].value or ""
         if policy.replace(" ", "") != "compact":
             raise LedgerError(
