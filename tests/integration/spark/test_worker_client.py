@@ -13,6 +13,7 @@ from lowwater import TopicPartition
 from lowwater.client.errors import ClientError, TopicRecreatedError
 from lowwater.spark.columns import Chosen
 from lowwater.spark.data_loss import DataLossError
+from lowwater.spark.ledger import losses
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.scan import Scan
 from lowwater.spark.splitting import Task, TaskRange
@@ -92,14 +93,15 @@ def test_a_task_that_is_left_half_way_disturbs_no_other(scanning: Scanning, topi
 def test_deleted_rows_fail_the_task_with_their_range_or_are_skipped(
     scanning: Scanning, broker: Broker, writer: Writer, caplog: pytest.LogCaptureFixture
 ) -> None:
-    name = fresh("tasks-deleted")
+    name, ledger = fresh("tasks-deleted"), fresh("ledger")
     broker.fill(name, next=100)
     writer.admin.delete_records({TopicPartition(name, 0): 40})
     with pytest.raises(DataLossError, match=rf"'{name}' partition 0: offsets \[10, 40\) are gone"):
         rows(scanning(subscribe=name).read(task(name, (0, 10, 50))))
-    goes_on = scanning(subscribe=name, failOnDataLoss="false")
+    goes_on = scanning(subscribe=name, failOnDataLoss="false", lossLedger=ledger)
     assert rows(goes_on.read(task(name, (0, 10, 50)))) == [(0, offset) for offset in range(40, 50)]
     assert "[10, 40)" in caplog.text
+    assert [(loss.first, loss.behind) for loss in losses(broker.bootstrap, ledger=ledger)] == [(10, 40)]
 
 
 def test_a_topic_of_the_same_name_and_another_id_is_not_read(scanning: Scanning, topic: str) -> None:
