@@ -14,6 +14,7 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Coordinator
 from lowwater.http.events import Events
 from lowwater.http.watching import Look, Watch, summary
+from lowwater.lag.collecting import Observer
 from lowwater.types import TopicPartition
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ class Desk:
         self.on_broker_gone: Callable[[], None] = lambda: None
         self.admin: AsyncAdmin
         self.watch: Watch
+        self._observer: Observer
         self._counters: _Counters | None = None
 
     async def open(self) -> None:
@@ -53,6 +55,8 @@ class Desk:
             on_look=self._looked,
         )
         self.watch.start()
+        # What was committed when is the watch's to find out.
+        self._observer = Observer(self.cluster, reads_commits=False)
         if self._settings.counters is not None:
             self._counters = await _Counters.open(self._settings.counters, lambda: self.on_broker_gone())
 
@@ -70,6 +74,10 @@ class Desk:
 
     async def run(self, flow: Coroutine[Any, Any, T]) -> T:
         return await self.admin._run(flow)
+
+    async def look_at(self, group: str) -> Look:
+        """One group as it is now."""
+        return self.watch.judge(await self.run(self._observer.observe([group])))
 
     async def committed(self, group: str, one: TopicPartition) -> int | None:
         found = await self.run(Coordinator(self.cluster, group).committed(frozenset({one})))

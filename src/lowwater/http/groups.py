@@ -205,7 +205,7 @@ async def course(call: Call) -> Any:
 
 async def _look_at(call: Call) -> tuple[Look, GroupLag, GroupSeen]:
     name = call.path["group"]
-    look = await call.desk.watch.fresh([name])
+    look = await call.desk.look_at(name)
     group, seen = look.report.groups.get(name), look.seen.get(name)
     if group is None or seen is None or (not seen.committed and not seen.members and seen.state in (None, "Dead")):
         raise missing(f"there is no group {name!r}, or its coordinator does not answer: {seen.fault if seen else ''}")

@@ -76,6 +76,8 @@ def _responses(one: Operation) -> dict[str, Any]:
         kind = _NOT_JSON.get(one.path, "application/json")
         found = {"200": {"description": "The answer.", "content": {kind: {"schema": one.answer}}}}
     problem = {"application/json": {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    for status in sorted({*_ALWAYS, *one.statuses, *((404,) if one.names else ()), *(_WITH_BODY if one.body is not None else ())}):
+    for status in sorted(
+        {*_ALWAYS, *one.statuses, *((404,) if one.names else ()), *(_WITH_BODY if one.body is not None else ())}
+    ):
         found[str(status)] = {"description": HTTPStatus(status).phrase, "content": problem}
     return found

@@ -1,16 +1,15 @@
 """Looking at all groups again and again, in a thread of its own, and remembering how they fared.
 
-Whoever asks over HTTP is answered from the last look; a single group can be looked at anew between two of them.
+Whoever asks over HTTP is answered from the last look. One group is looked at anew, and judged by what is remembered.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-import queue
 import threading
 from collections import deque
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -62,13 +61,8 @@ class Look:
         return [*self.report.faults, *([Fault("the cluster", self.failure)] if self.failure else [])]
 
 
-class _Ask(NamedTuple):
-    groups: list[str]
-    answer: Callable[[Look | ClientError], None]
-
-
 class Watch:
-    """Everything but `ask` and `close` is read from the loop, and written by the thread as a whole."""
+    """The thread alone writes; the loop reads what is whole, and judges by a history that only grows under it."""
 
     def __init__(
         self, config: ClientConfig, *, interval_ms: int, allowed: int, on_look: Callable[[Look], None]
@@ -77,7 +71,7 @@ class Watch:
         self._interval_s = interval_ms / 1000
         self._allowed = allowed
         self._on_look = on_look
-        self._asks: queue.Queue[_Ask | None] = queue.Queue()
+        self._over = threading.Event()
         self._history = History()
         self._thread = threading.Thread(target=self._run, name="watch", daemon=True)
         self._ends: dict[str, deque[tuple[int, int]]] = {}
@@ -91,7 +85,7 @@ class Watch:
         self._thread.start()
 
     async def close(self) -> None:
-        self._asks.put(None)
+        self._over.set()
         await asyncio.to_thread(self._thread.join, FIRST_LOOK_S)
 
     async def first(self) -> Look:
@@ -102,23 +96,9 @@ class Watch:
             raise ClientError("the cluster was not seen yet", advice="try again in a moment") from None
         return self.look
 
-    async def fresh(self, groups: Iterable[str]) -> Look:
-        """These groups as they are now, judged by all that is remembered of them."""
-        future: asyncio.Future[Look] = self._loop.create_future()
-
-        def settle(found: Look | ClientError) -> None:
-            if future.done():
-                return
-            if isinstance(found, ClientError):
-                future.set_exception(found)
-            else:
-                future.set_result(found)
-
-        def answer(found: Look | ClientError) -> None:
-            self._loop.call_soon_threadsafe(settle, found)
-
-        self._asks.put(_Ask(list(groups), answer))
-        return await future
+    def judge(self, seen: Observation) -> Look:
+        """Somebody looked at some groups between two looks: judged by all that is remembered, and not remembered."""
+        return Look(judge(seen, self._history, allowed=self._allowed), seen.groups)
 
     # ---- what was remembered
 
@@ -146,28 +126,13 @@ class Watch:
         observer = Observer(cluster)
         try:
             wait_s = 0.0
-            while True:
-                try:
-                    ask = self._asks.get(timeout=wait_s) if wait_s else self._asks.get_nowait()
-                except queue.Empty:
-                    began_ms = driver.monotonic_ms()
-                    self._look_around(driver, cluster, observer)
-                    wait_s = max(self._interval_s, REST * (driver.monotonic_ms() - began_ms) / 1000)
-                    continue
-                if ask is None:
-                    return
-                ask.answer(self._look_at(driver, observer, ask.groups))
+            while not self._over.wait(wait_s):
+                began_ms = driver.monotonic_ms()
+                self._look_around(driver, cluster, observer)
+                wait_s = max(self._interval_s, REST * (driver.monotonic_ms() - began_ms) / 1000)
         finally:
             cluster.network.close()
             driver.close()
-
-    def _look_at(self, driver: BlockingDriver, observer: Observer, groups: list[str]) -> Look | ClientError:
-        try:
-            seen = driver.run(observer.observe(groups))
-        except ClientError as error:
-            return error
-        self._history.take(seen)
-        return Look(judge(seen, self._history, allowed=self._allowed), seen.groups)
 
     def _look_around(self, driver: BlockingDriver, cluster: Cluster, observer: Observer) -> None:
         began_ms = driver.monotonic_ms()
