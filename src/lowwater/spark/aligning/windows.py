@@ -6,6 +6,7 @@ broker's time although its rows are old, is their answer for every later time fr
 
 from __future__ import annotations
 
+from array import array
 from bisect import bisect_left
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -20,6 +21,8 @@ LOOK = 1_000
 """So many offsets are looked at to find out whether a partition is that far, or only one row of it."""
 SCAN = 200_000
 """So many at most to find the time; then the batch ends there, and the next one goes on."""
+SCAN_ALL = 1_000_000
+"""The same of all partitions together: what was looked at is kept."""
 
 
 class Standing(Enum):
@@ -49,12 +52,12 @@ class Window:
 
     first: int
     behind: int
-    offsets: list[int] = field(default_factory=list)
-    times_ms: list[int] = field(default_factory=list)
+    offsets: array[int] = field(default_factory=lambda: array("q"))
+    times_ms: array[int] = field(default_factory=lambda: array("q"))
 
     def add(self, behind: int, rows: Rows) -> None:
-        self.offsets += rows.offsets
-        self.times_ms += rows.times_ms
+        self.offsets.extend(rows.offsets)
+        self.times_ms.extend(rows.times_ms)
         self.behind = behind
 
     def drop_before(self, at: int) -> None:
@@ -123,10 +126,11 @@ class Windows:
         """From each of those places on; as many rows are fetched as it takes, up to the bound."""
         self.look_at(places, heads, logs)
         piece = self._look
+        bound = max(min(self._scan, SCAN_ALL // max(len(places), 1)), self._look)
         while True:
             found = {one: self._from(one, at).reach(time_ms, future_ms) for one, at in places.items()}
             more = {
-                one: min(self._windows[one].behind + piece, heads[one], places[one] + self._scan)
+                one: min(self._windows[one].behind + piece, heads[one], places[one] + bound)
                 for one, each in found.items()
                 if each.standing is Standing.OPEN
             }
