@@ -9,7 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
-from lowwater.client.offsets import Found, list_offsets_many
+from lowwater.client.offsets import EARLIEST, Found, list_offsets_many
 from lowwater.client.ranges import OffsetRange, RangeReading
 from lowwater.client.releasing import Lost
 from lowwater.spark.ordering.keys import END
@@ -144,17 +144,32 @@ def _piece_bytes(ranges: Iterable[OffsetRange]) -> int:
 async def extents(
     cluster: Cluster, ranges: dict[TopicPartition, OffsetRange], part: Slice
 ) -> dict[TopicPartition, Extent]:
-    """Where a slice lies in the ranges; without those it has nothing of. Two requests per broker at most.
+    """Where a slice lies in the ranges; without those it has nothing of. Three requests per broker at most.
 
     Brokers search from the beginning of the log, and markers of transactions count: what they find may lie before the
     first row as late, never behind it. So a start is safe, and an end is a guess.
     """
-    asked = [
-        {} if time is None or time <= 0 else dict.fromkeys(ranges, time) for time in (start_ms(part), end_ms(part))
-    ]
-    starts, ends = await list_offsets_many(cluster, asked)
-    found = {one: _extent(each, starts.get(one), ends.get(one)) for one, each in ranges.items()}
-    return {one: each for one, each in found.items() if each.start < each.limit}
+    starting, ending = _asked(ranges, start_ms(part)), _asked(ranges, end_ms(part))
+    _look_up_new_partitions(cluster, ranges)
+    log_starts = dict.fromkeys(starting, EARLIEST)
+    starts, ends, firsts = await list_offsets_many(cluster, [starting, ending, log_starts])
+    found = {
+        one: Extent(started(each, starts[one], firsts[one].offset) if one in starts else each.start, each.end, each.end)
+        for one, each in ranges.items()
+    }
+    return {one: ended(each, ends.get(one)) for one, each in found.items() if each.start < each.limit}
+
+
+def _asked(ranges: Iterable[TopicPartition], time: int | None) -> dict[TopicPartition, int]:
+    return {} if time is None or time <= 0 else dict.fromkeys(ranges, time)
+
+
+def _look_up_new_partitions(cluster: Cluster, ranges: Iterable[TopicPartition]) -> None:
+    """Workers live long: what they know of a topic may be older than a partition of it."""
+    for one in ranges:
+        topic = cluster.known(one.topic)
+        if topic is not None and one.partition not in topic.partitions:
+            cluster.outdate([one.topic])
 
 
 def start_ms(part: Slice) -> int | None:
@@ -172,10 +187,14 @@ def end_ms(part: Slice) -> int | None:
     return None if moment > END or (part.cap_ms is not None and moment > part.cap_ms) else moment
 
 
-def _extent(whole: OffsetRange, first: Found | None, behind: Found | None) -> Extent:
-    start, end = whole.start, whole.end
-    if first is not None:
-        start = whole.end if first.offset < 0 else max(first.offset, whole.start)
-    if behind is not None and behind.offset >= start:
-        end = min(behind.offset + 1, whole.end)  # with that row, which shows that it is one
-    return Extent(start, end, whole.end)
+def started(whole: OffsetRange, first: Found, log_start: int) -> int:
+    """When rows of the range are gone, and those of the slice may be among them, whoever reads it is told."""
+    if log_start > whole.start and (log_start >= whole.end or 0 <= first.offset <= log_start):
+        return whole.start
+    return whole.end if first.offset < 0 else max(first.offset, whole.start)
+
+
+def ended(extent: Extent, behind: Found | None) -> Extent:
+    if behind is None or behind.offset < extent.start:
+        return extent
+    return extent._replace(end=min(behind.offset + 1, extent.limit))  # with that row, which shows that it is one

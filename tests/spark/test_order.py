@@ -1,0 +1,175 @@
+"""`order=timestamp` on Spark: rows of batches, task after task, are what another client reads, sorted.
+
+The topic has disorder, transactions with their markers, a hundred thousand rows of one moment, a partition that stays
+empty, one that is added half-way, and a row of 2099.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import pytest
+from confluent_kafka import Consumer, Producer, TopicPartition
+from pyspark.sql import Row
+from pyspark.sql.functions import spark_partition_id
+from tests.fresh import fresh
+from tests.spark.reading import PATIENCE_S, Spark
+from tests.spark.test_replay import forget_from, planned
+from tests.spark.writing import Topics
+
+from lowwater.spark.offsets import Offset, ranges
+
+T0 = 1_700_000_000_000
+FAR = 4_070_908_800_000
+MINUTE = 60_000
+HOT = 100_000
+Read = tuple[int, int, int]  # partition, offset, timestamp
+SCHEMA = "partition int, offset long, timestamp timestamp"
+OPTIONS = {
+    "startingOffsets": "earliest",
+    "order": "timestamp",
+    "maxOutOfOrder": "1m",
+    "kafka_isolation_level": "read_committed",
+    "minPartitions": 5,
+}
+
+
+def disordered(count: int, begin: int) -> list[int]:
+    """Some rows are a little behind, a few more than a minute."""
+    return [begin + 300 * place - 20_000 * (place % 5 == 3) - 95_000 * (place % 83 == 7) for place in range(count)]
+
+
+class Written:
+    """The topic, in two halves."""
+
+    def __init__(self, bootstrap: str, topics: Topics) -> None:
+        self._bootstrap = bootstrap
+        self._topics = topics
+        self.topic = topics.create(4)
+        plain = Producer({"bootstrap.servers": bootstrap, "linger.ms": 20, "log_level": 0})
+        self._write(plain, 0, [*disordered(900, T0), FAR, *disordered(900, T0 + 270_000)])
+        self._write(plain, 1, [T0 + 200_000, *[T0 + 300_000] * HOT, *disordered(300, T0 + 400_000)])
+        for number in range(3):
+            self._transaction(disordered(300, T0 + 90_000 * number), number != 1)
+
+    def add_the_second_half(self) -> None:
+        self._topics.grow(self.topic, 5)
+        plain = Producer({"bootstrap.servers": self._bootstrap, "linger.ms": 20, "log_level": 0})
+        for partition in (0, 1, 4):
+            self._write(plain, partition, disordered(1000, T0 + 480_000))
+        self._transaction(disordered(500, T0 + 480_000), True)
+
+    def _write(self, producer: Producer, partition: int, times: Iterable[int]) -> None:
+        for time in times:
+            while True:
+                try:
+                    producer.produce(self.topic, b"v", partition=partition, timestamp=time)
+                    break
+                except BufferError:
+                    producer.poll(0.1)
+        assert producer.flush(PATIENCE_S) == 0
+
+    def _transaction(self, times: list[int], commits: bool) -> None:
+        settings = {"bootstrap.servers": self._bootstrap, "transactional.id": fresh("order"), "log_level": 0}
+        producer = Producer(settings)
+        producer.init_transactions(PATIENCE_S)
+        producer.begin_transaction()
+        self._write(producer, 2, times)
+        if commits:
+            producer.commit_transaction(PATIENCE_S)
+        else:
+            producer.abort_transaction(PATIENCE_S)
+
+    def read(self) -> list[Read]:
+        """By another client, partition by partition."""
+        settings = {"bootstrap.servers": self._bootstrap, "group.id": fresh("order"), "enable.partition.eof": True}
+        consumer = Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
+        rows: list[Read] = []
+        for partition in consumer.list_topics(self.topic, PATIENCE_S).topics[self.topic].partitions:
+            consumer.assign([TopicPartition(self.topic, partition, 0)])
+            while (message := consumer.poll(PATIENCE_S)).error() is None:
+                rows.append((partition, message.offset(), message.timestamp()[1]))
+        consumer.close()
+        return rows
+
+
+@pytest.fixture(scope="module")
+def written(broker: Any, topics: Topics) -> Written:
+    return Written(broker.bootstrap, topics)
+
+
+def keyed(rows: Iterable[Read], after: int | None = None, cut: int | None = None) -> list[tuple[int, int, int, int]]:
+    """(key, partition, offset, timestamp), sorted: the definition in the docs, in a few lines."""
+    newest: dict[int, int] = {}
+    found = []
+    for partition, offset, stamped in sorted(rows):
+        time = stamped if cut is None else min(stamped, cut)
+        newest[partition] = max(time, newest.get(partition, time))
+        key = max(time, newest[partition] - MINUTE)
+        found.append((key if after is None else max(key, after), partition, offset, stamped))
+    return sorted(found)
+
+
+def read_of(rows: list[Row]) -> list[Read]:
+    return [(row.partition, row.offset, round(row.timestamp.timestamp() * 1000)) for row in rows]
+
+
+def expected(log: list[Read], start: Offset | None, end: Offset) -> list[Read]:
+    """The rows of a batch, as its offsets say, in the order that its plan promises."""
+    whole = Offset.initial(dict.fromkeys(end.at, 0), {}, "00000000") if start is None else start
+    found = {one.partition: each for one, each in ranges(whole, end).items()}
+    rows = [row for row in log if row[0] in found and found[row[0]].start <= row[1] < found[row[0]].end]
+    assert end.plan is not None
+    return [row[1:] for row in keyed(rows, end.plan.after_ms, end.plan.cut_ms)]
+
+
+def check(batches: list[list[Row]], checkpoint: str, log: list[Read], first: int = 0) -> None:
+    for number, batch in enumerate(batches, first):
+        end = planned(checkpoint, number)
+        start = planned(checkpoint, number - 1) if number else None
+        assert read_of(batch) == expected(log, start, end)
+        assert end.plan is not None
+        assert len(end.plan.slices) >= 3 or len(batch) < 10
+
+
+def test_batches_of_a_stream_are_in_order_and_read_again_the_same(spark: Spark, written: Written) -> None:
+    checkpoint = spark.checkpoint()
+    options = {**OPTIONS, "subscribe": written.topic, "maxOffsetsPerTrigger": 60_000}
+    log = written.read()
+    first = spark.drain(checkpoint, SCHEMA, **options)
+    check(first, checkpoint, log)
+    assert sorted(row for batch in first for row in read_of(batch)) == log
+    # The last batch was read, but never finished.
+    forget_from(checkpoint, commits=len(first) - 1, offsets=len(first))
+    assert spark.drain(checkpoint, SCHEMA, **options)[0] == first[-1]
+
+
+def test_a_stream_of_batches_that_end_at_cuts_is_in_order_from_end_to_end(spark: Spark, written: Written) -> None:
+    checkpoint = spark.checkpoint()
+    options = {**OPTIONS, "subscribe": written.topic, "cut": "5m"}
+    first = spark.drain(checkpoint, SCHEMA, **options)
+    written.add_the_second_half()
+    second = spark.drain(checkpoint, SCHEMA, **options)
+    log = written.read()
+    batches = first + second
+    check(batches, checkpoint, log)
+    assert sorted(row for batch in batches for row in read_of(batch)) == log
+    keys = []
+    for number, batch in enumerate(batches):
+        plan = planned(checkpoint, number).plan
+        assert plan is not None
+        keys += [row[0] for row in keyed(read_of(batch), plan.after_ms, plan.cut_ms)]
+    assert keys == sorted(keys)
+    forget_from(checkpoint, commits=len(first), offsets=len(first) + 1)
+    assert spark.drain(checkpoint, SCHEMA, **options)[0] == second[0]
+
+
+def test_a_batch_query_is_in_order_with_columns_of_its_own_and_filters(spark: Spark, written: Written) -> None:
+    frame = spark.read("offset long, partition int", **OPTIONS, subscribe=written.topic)
+    rows = frame.withColumn("task", spark_partition_id()).filter("offset % 2 = 0").collect()
+    every = [(row.partition, row.offset) for row in rows]
+    assert every == [row[1:3] for row in keyed(written.read()) if row[2] % 2 == 0]
+    sizes = [sum(row.task == task for row in rows) for task in range(5)]
+    assert sum(sizes) == len(rows)
+    assert max(sizes) <= 1.5 * len(rows) / 5
