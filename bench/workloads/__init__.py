@@ -15,6 +15,7 @@ from bench.workloads import (
     footprint,
     group_requests,
     held_groups,
+    http_groups,
     latency,
     parked,
     partitions,
@@ -28,12 +29,14 @@ from bench.workloads import (
     spark_batches,
     spark_memory,
     spark_once,
+    spark_order,
     transactions,
 )
 
 # They take their time, start brokers of their own or need none: with --quick they run in short when they are named.
 NOT_QUICK = (
     "committed",
+    "http",
     "assignors",
     "codec",
     "transactions",
@@ -45,6 +48,7 @@ NOT_QUICK = (
     "spark-batches",
     "spark-memory",
     "spark-once",
+    "spark-order",
 )
 WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "produce": (produce.TEXT, produce.run),
@@ -56,6 +60,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "footprint": (footprint.TEXT, footprint.run),
     "partitions": (partitions.TEXT, partitions.run),
     "groups": (group_requests.TEXT, group_requests.run),
+    "http": (http_groups.TEXT, http_groups.run),
     "rebalances": (rebalances.TEXT, rebalances.run),
     "held": (held_groups.TEXT, held_groups.run),
     "committed": (committed.TEXT, committed.run),
@@ -68,6 +73,7 @@ WORKLOADS: dict[str, tuple[str, Callable[[Run], None]]] = {
     "spark-batches": (spark_batches.TEXT, spark_batches.run),
     "spark-memory": (spark_memory.TEXT, spark_memory.run),
     "spark-once": (spark_once.TEXT, spark_once.run),
+    "spark-order": (spark_order.TEXT, spark_order.run),
     "assignors": (assignors.TEXT, assignors.run),
     "codec": (codec.TEXT, codec.run),
 }

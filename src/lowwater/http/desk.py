@@ -61,7 +61,6 @@ class Desk:
             self._counters = await _Counters.open(self._settings.counters, lambda: self.on_broker_gone())
 
     async def close(self) -> None:
-        self.events.close()
         await self.watch.close()
         await self.admin.close()
 

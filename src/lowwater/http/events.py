@@ -19,6 +19,7 @@ class Events:
     def __init__(self) -> None:
         self._listeners: set[asyncio.Queue[str | None]] = set()
         self._last: str | None = None
+        self._is_closed = False
 
     def publish(self, name: str, value: Any) -> None:
         self._last = f"event: {name}\ndata: {json.dumps(value)}\n\n"
@@ -27,6 +28,7 @@ class Events:
                 one.put_nowait(self._last)
 
     def close(self) -> None:
+        self._is_closed = True
         for one in self._listeners:
             while one.full():
                 one.get_nowait()
@@ -36,7 +38,7 @@ class Events:
         return StreamingResponse(self._lines(), media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
 
     async def _lines(self) -> AsyncIterator[str]:
-        if len(self._listeners) >= LISTENERS_MAX:
+        if self._is_closed or len(self._listeners) >= LISTENERS_MAX:
             yield "event: full\ndata: {}\n\n"
             return
         mine: asyncio.Queue[str | None] = asyncio.Queue(maxsize=4)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import logging
+import signal
 import socket
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -56,7 +58,7 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Callable[[
         timeout_keep_alive=30,
         h11_max_incomplete_event_size=64 * 1024,
     )
-    server = uvicorn.Server(config)
+    server = _Server(config, desk)
 
     def stop() -> None:
         server.should_exit = True
@@ -64,6 +66,29 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Callable[[
     desk.on_broker_gone = stop
     ready()
     await server.serve(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """Streams of events never end by themselves: they end before it waits for what is still being answered."""
+
+    def __init__(self, config: uvicorn.Config, desk: Desk) -> None:
+        super().__init__(config)
+        self._desk = desk
+
+    @contextlib.contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """A stop that was asked for is no failure: uvicorn would end by the signal, and not with 0."""
+        loop = asyncio.get_running_loop()
+        for number in (signal.SIGTERM, signal.SIGINT):
+            loop.add_signal_handler(number, self._stop)
+        yield
+
+    def _stop(self) -> None:
+        self.should_exit = True
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._desk.events.close()
+        await super().shutdown(sockets)
 
 
 def main() -> None:

@@ -50,9 +50,12 @@ class History:
     def __init__(self) -> None:
         self._tracks: dict[tuple[str, TopicPartition], _Track] = {}
         self._samples: dict[TopicPartition, deque[Sample]] = {}
+        self.told_ms = 0
+        """Up to when it knows of commits: silence after that is nobody's silence."""
 
     def take(self, observation: Observation) -> None:
         """What was seen next; observations come in the order of their time."""
+        self.told_ms = observation.at_ms
         for one, standing in observation.partitions.items():
             if standing.end is not None:
                 self._sampled(one, Sample(observation.at_ms, standing.end))

@@ -32,7 +32,7 @@ class _Behind(NamedTuple):
 
 
 def judge(observation: Observation, history: History, *, allowed: int = 0) -> Report:
-    """`history` has taken the observation. A lag of up to `allowed` is well, whatever its course."""
+    """`history` has taken the observation, or earlier ones. A lag of up to `allowed` is well, whatever its course."""
     groups = {
         name: _Judging(observation, history, group, allowed).group()
         for name, group in sorted(observation.groups.items())
@@ -45,6 +45,7 @@ class _Judging:
 
     def __init__(self, observation: Observation, history: History, group: GroupSeen, allowed: int) -> None:
         self._now_ms = observation.at_ms
+        self._told_ms = min(observation.at_ms, history.told_ms)
         self._observation = observation
         self._history = history
         self._group = group
@@ -81,7 +82,7 @@ class _Judging:
         committed = self._group.committed.get(one)
         found = self._behind(one, committed, standing)
         commits = self._history.commits(self._group.group, one)
-        into, out_of = rate_in(self._history.samples(one)), rate_out(commits, self._now_ms)
+        into, out_of = rate_in(self._history.samples(one)), rate_out(commits, self._told_ms)
         member = self._reader.get(one)
         return PartitionLag(
             one.topic,
@@ -90,7 +91,7 @@ class _Judging:
             standing.end,
             found.lag,
             found.time_lag_ms,
-            status_of(commits, found.lag, self._now_ms, allowed=self._allowed, is_read=self._is_read),
+            status_of(commits, found.lag, self._told_ms, allowed=self._allowed, is_read=self._is_read),
             standing.start,
             into,
             out_of,

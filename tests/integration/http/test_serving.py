@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -169,3 +171,17 @@ def test_the_grafana_dashboard_is_printed() -> None:
         capture_output=True, text=True, timeout=TIMEOUT_S, env=environment,
     )  # fmt: skip
     assert '"title": "Lowwater"' in done.stdout
+
+
+def test_listeners_to_events_hold_up_no_stop(broker: Broker) -> None:
+    one = Served("dashboard", "-b", broker.bootstrap, "--port", "0", "--every", "0.2")
+    try:
+        with urllib.request.urlopen(f"{one.url}/events", timeout=TIMEOUT_S) as events:
+            lines = iter(events.readline, b"")
+            assert next(line for line in lines if line.startswith(b"event:")) == b"event: sample\n"
+            assert set(json.loads(next(lines).removeprefix(b"data: "))) == {"at_ms", "groups", "errors"}
+            one.process.terminate()
+            assert [line for line in lines if line.startswith(b"event: full")] == []  # it ends
+        assert one.process.wait(TIMEOUT_S) == 0
+    finally:
+        one.close()
