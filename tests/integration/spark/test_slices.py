@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,14 +13,16 @@ from confluent_kafka import Consumer, Producer, TopicPartition
 from tests.fresh import fresh
 from tests.reader.writing import Writer
 
+from lowwater.client.ranges import OffsetRange
 from lowwater.client.releasing import Lost
 from lowwater.spark.batch_planner import plan
 from lowwater.spark.columns import Chosen
 from lowwater.spark.filters import Bounds
 from lowwater.spark.options import SourceOptions
+from lowwater.spark.ordering.reading import SliceReading
 from lowwater.spark.shaping import shape_of
 from lowwater.spark.splitting import Task
-from lowwater.spark.worker_client import read_task
+from lowwater.spark.worker_client import WorkerClient, clients, read_task
 from lowwater.testing import Broker
 
 T0 = 1_700_000_000_000
@@ -219,3 +223,68 @@ def _one(topic: str, partition: int) -> Any:
     from lowwater import TopicPartition as One
 
     return One(topic, partition)
+
+
+def test_beyond_its_memory_a_slice_goes_to_files_that_are_gone_afterwards(
+    options: Options, broker: Broker, writer: Writer, producer: Producer
+) -> None:
+    topic = fresh("slices")
+    writer.create(topic, 3)
+    for partition in range(3):
+        write(producer, topic, partition, disordered(12_000))
+    chosen = options(streaming=False, subscribe=topic, order="timestamp", minPartitions=1)
+    [task] = plan(chosen, Bounds())
+    ranges = [OffsetRange(_one(topic, each.partition), each.start, each.end) for each in task.ranges]
+    client = WorkerClient(chosen.client.settings)
+    assert task.slice is not None
+    before = open_files()
+    try:
+        reading = SliceReading(client, ranges, task.slice, COLUMNS, on_lost=refuse, held_bytes_max=20_000)
+        offsets = [place for batch in reading.batches() for place in places(batch)]
+        assert reading.spilled > 1
+        assert reading.late_rows > 0
+        assert offsets == [row[2:4] for row in oracle(broker, topic, MINUTE)]
+        abandoned = SliceReading(client, ranges, task.slice, COLUMNS, on_lost=refuse, held_bytes_max=20_000).batches()
+        next(abandoned)
+        assert any(LEFT in name for name in open_files() - before)
+        abandoned.close()
+        assert not any(LEFT in name for name in open_files() - before)
+    finally:
+        client.close()
+
+
+COLUMNS = ("partition", "offset")
+LEFT = "(deleted)"
+
+
+def places(batch: Any) -> list[tuple[int, int]]:
+    return list(zip(*(batch.column(name).to_pylist() for name in COLUMNS), strict=True))
+
+
+def open_files() -> set[str]:
+    names = set()
+    for entry in Path("/proc/self/fd").iterdir():
+        with contextlib.suppress(OSError):
+            names.add(f"{entry.name} {entry.readlink()}")
+    return names
+
+
+def test_slices_of_one_worker_share_its_connections(
+    options: Options, broker: Broker, writer: Writer, producer: Producer
+) -> None:
+    topic = fresh("slices")
+    writer.create(topic, 8)
+    for partition in range(8):
+        write(producer, topic, partition, disordered(200))
+    chosen = options(streaming=False, subscribe=topic, order="timestamp", minPartitions=4)
+    tasks = plan(chosen, Bounds())
+    clients.forget(chosen.client.settings)
+    read(chosen, tasks[0])
+    before = sockets()
+    for task in tasks[1:]:
+        read(chosen, task)
+    assert sockets() == before
+
+
+def sockets() -> set[str]:
+    return {name for name in open_files() if "socket:" in name}

@@ -48,6 +48,8 @@ class Sorting:
         self._pieces: list[Piece] = []
         self._runs: list[SpilledRun] = []
         self.held_bytes = 0
+        self.spilled = 0
+        """How often."""
 
     # -- arriving
 
@@ -106,16 +108,12 @@ class Sorting:
 
     # -- beyond memory
 
-    @property
-    def spilled(self) -> int:
-        """How often."""
-        return len(self._runs)
-
     def _spill(self) -> None:
         pieces, self._pieces = self._pieces, []
         self.held_bytes = 0
         run = SpilledRun()
         self._runs.append(run)
+        self.spilled += 1
         for batch, places in in_order(pieces):
             run.write(batch, places)
 
