@@ -49,13 +49,20 @@ class Task:
     """More arguments for Lowwater's reader."""
 
 
+class ReaderFailedError(Exception):
+    """A reader that did not do what it was asked to. Others can be measured all the same."""
+
+
 def run(task: Task, environment: Mapping[str, str] | None = None) -> dict[str, Any]:
     """Do it in a new process; return what it measured."""
     command = [sys.executable, "-m", "bench.readers", json.dumps(asdict(task))]
     settings = {**os.environ, **(environment or {})}
-    done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=RUN_TIMEOUT_S, env=settings)
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=RUN_TIMEOUT_S, env=settings)
+    except subprocess.TimeoutExpired:
+        raise ReaderFailedError(f"{task.reader} was not done in {RUN_TIMEOUT_S} s") from None
     if done.returncode != 0:
-        raise RuntimeError(f"{task.reader} failed:\n{done.stderr[-4000:]}")
+        raise ReaderFailedError(f"{task.reader} failed:\n{done.stderr[-4000:]}")
     result: dict[str, Any] = json.loads(done.stdout.splitlines()[-1])
     return result
 

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import math
 import statistics
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
 from bench import layouts, readers
 from bench.layouts import BALANCED, DISJOINT, SKEWED, Layout
 from bench.plan import Run
-from bench.readers import CONFLUENT, KAFKARROW, KAFKARS, LOWWATER, Task
+from bench.readers import CONFLUENT, KAFKARROW, KAFKARS, LOWWATER, ReaderFailedError, Task
 from bench.report import Row, number, times
 from bench.rounds import Measured, Sample, interleave
 from bench.subjects import Subject
@@ -48,16 +49,28 @@ class Scenario:
 
 def run(plan: Run) -> None:
     broker = plan.fleet.lowwater()
-    done: dict[Scenario, Measured] = {}
+    done: dict[Scenario, Measured | None] = {}
     for layout, orders in _layouts(plan).items():
         with broker.topic(layout.partitions) as topic:
             layouts.fill(broker, topic, layout)
             for ordered in orders:
                 scenario = Scenario(layout, ordered)
-                done[scenario] = _measure(plan, broker, topic, scenario)
-                plan.report.keep(str(scenario), done[scenario])
-                _present(plan, scenario, done[scenario])
+                done[scenario] = _measured(plan, broker, topic, scenario)
     _compare_shapes(plan, done)
+
+
+def _measured(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> Measured | None:
+    """One cell. When a reader fails in it, that is told, its target counts as missed, and the others go on."""
+    try:
+        measured = _measure(plan, broker, topic, scenario)
+    except ReaderFailedError as failure:
+        plan.report.note(f"FAILED   {scenario}: {failure}")
+        plan.report.keep(str(scenario), {"failed": str(failure)})
+        plan.report.target(f"{scenario}: failed", math.nan, SPEED_TARGET)
+        return None
+    plan.report.keep(str(scenario), measured)
+    _present(plan, scenario, measured)
+    return measured
 
 
 def _layouts(plan: Run) -> dict[Layout, tuple[bool, ...]]:
@@ -77,7 +90,9 @@ def _measure(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> Meas
     names = [LOWWATER, *scenario.peers]
     checked = _read(plan, broker, topic, scenario, LOWWATER, is_order_checked=True)
     if checked["rows"] != scenario.layout.records or (scenario.ordered and checked["out_of_order"]):
-        raise RuntimeError(f"{scenario}: {checked['rows']} rows, {checked['out_of_order']} of them out of order")
+        wanted, seconds = scenario.layout.records, CHECK_SECONDS_MAX
+        late = f"{checked['out_of_order']} of them out of order"
+        raise ReaderFailedError(f"{checked['rows']} of {wanted} rows within {seconds:.0f} s, {late}")
     return interleave(
         {name: partial(_read, plan, broker, topic, scenario, name) for name in names}, plan.size.reader_rounds
     )
@@ -129,10 +144,12 @@ def _ratio_to_best(measured: Measured, peers: Sequence[str]) -> float:
     )
 
 
-def _compare_shapes(plan: Run, done: dict[Scenario, Measured]) -> None:
+def _compare_shapes(plan: Run, done: Mapping[Scenario, Measured | None]) -> None:
     """Partitions that do not keep pace must not slow an ordered reader down."""
     rates = {
-        (one.layout.partitions, one.layout.shape): measured.median(LOWWATER, "rows_per_s")
+        (one.layout.partitions, one.layout.shape): math.nan
+        if measured is None
+        else measured.median(LOWWATER, "rows_per_s")
         for one, measured in done.items()
         if one.ordered and (one.layout.record_bytes, one.layout.codec) == (100, NONE)
     }

@@ -235,7 +235,8 @@ class Merging:
         resumed = self._resume([one for one in self._paused if not self._can_wait(one, mark)])
         if not self.is_full:
             return [], resumed
-        return self._pause(one for one in self._partitions if self._can_wait(one, mark)), resumed
+        going = (one for one in self._partitions if one not in self._paused)
+        return self._pause([one for one in going if self._can_wait(one, mark)]), resumed
 
     def _can_wait(self, one: TopicPartition, mark: Mark) -> bool:
         """Whether it is ahead, and has enough to be so for a while.
@@ -251,12 +252,11 @@ class Merging:
         )
         return not has_little or 2 * self.held_bytes > 3 * self._held_bytes_max
 
-    def _pause(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
-        paused = [one for one in partitions if one not in self._paused]
-        for one in paused:
+    def _pause(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
+        for one in partitions:
             self._paused[one] = None
             self._partitions[one].is_paused = True
-        return paused
+        return partitions
 
     def _resume(self, partitions: Iterable[TopicPartition]) -> list[TopicPartition]:
         resumed = list(partitions)
