@@ -30,7 +30,9 @@ def test_a_method_that_is_not_served_names_those_that_are() -> None:
     assert caught.value.headers == {"Allow": "DELETE, GET"}
 
 
-@pytest.mark.parametrize("path", [b"/nothing", b"/", b"/consumer-groups/a/b/c", b"/topics/t/records/1", b"/topics/a%2Fb"])
+@pytest.mark.parametrize(
+    "path", [b"/nothing", b"/", b"/consumer-groups/a/b/c", b"/topics/t/records/1", b"/topics/a%2Fb"]
+)
 def test_an_unknown_address_is_404(path: bytes) -> None:
     with pytest.raises(Problem) as caught:
         find("GET", path)
