@@ -12,7 +12,6 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Identity
 from lowwater.client.driver import Driver
 from lowwater.client.errors import ClientError
-from lowwater.client.fetching.asker import MOST_BYTES
 from lowwater.client.network import Network
 from lowwater.client.reading import Reading
 from lowwater.client.releasing import Lost
@@ -153,8 +152,8 @@ def _stats(reading: Reading) -> ReaderStats:
 
 def reading_of(asked: Asked, driver: Driver) -> Reading:
     options = replace(asked.options, cutoff_ms=asked.cutoff_ms(driver.now_ms()))
-    # Memory that is kept for the next answers is beside what is held: a share of it, but room for two.
-    kept_bytes_max = max(options.held_bytes_max // _A_QUARTER, 2 * MOST_BYTES)
+    # Memory that is kept for the next answers is beside what is held.
+    kept_bytes_max = options.held_bytes_max // _A_QUARTER
     return Reading(Cluster(Network(asked.config, driver, kept_bytes_max=kept_bytes_max)), asked.wanted, options)
 
 

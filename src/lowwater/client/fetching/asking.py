@@ -89,8 +89,10 @@ class Asking:
                 continue
             room = self._budget.room(len(busy), is_urgent=is_dry and not asker.is_waiting)
             room = min(room, asker.appetite_bytes)
-            if room and self._is_in_time(asker) and not self._turns(asker, room):
-                continue  # others are waited for
+            if self._is_in_time(asker):
+                room = min(room, self._budget.turn_bytes)
+                if room and not self._turns(asker, room):
+                    continue  # others are waited for
             if room:
                 self._begin(asker, room)
 

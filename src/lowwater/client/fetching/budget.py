@@ -9,6 +9,7 @@ from lowwater.client.fetching.turns import PIECE_BYTES_MIN
 
 _BYTES_MIN = 1024 * 1024
 _GOOD_PIECE_BYTES = 4 * 1024 * 1024
+_TURNS = 16
 
 
 class Budget:
@@ -55,6 +56,12 @@ class Budget:
         if not self._is_partition_bytes_given:
             wished = max(wished, _GOOD_PIECE_BYTES // partitions)
         return min(wished, max(self.piece_bytes_min, self._bytes_max // 2))
+
+    @property
+    def turn_bytes(self) -> int:
+        """How much to ask for at a time in order of time: an answer is one of a few that are there beside what is held,
+        and what the next one has to bring is known when it came."""
+        return max(self._least, self._bytes_max // _TURNS)
 
     @property
     def piece_bytes_max(self) -> int:
