@@ -24,8 +24,9 @@ T0 = 1_700_000_000_000
 FAR = 4_070_908_800_000
 MINUTE = 60_000
 HOT = 100_000
-Read = tuple[int, int, int]  # partition, offset, timestamp
-SCHEMA = "partition int, offset long, timestamp timestamp"
+Place = tuple[int, int]  # partition, offset
+Log = dict[Place, int]  # of each row its timestamp
+SCHEMA = "partition int, offset long, value binary"
 OPTIONS = {
     "startingOffsets": "earliest",
     "order": "timestamp",
@@ -81,15 +82,15 @@ class Written:
         else:
             producer.abort_transaction(PATIENCE_S)
 
-    def read(self) -> list[Read]:
+    def read(self) -> Log:
         """By another client, partition by partition."""
         settings = {"bootstrap.servers": self._bootstrap, "group.id": fresh("order"), "enable.partition.eof": True}
         consumer = Consumer({**settings, "isolation.level": "read_committed", "log_level": 0})
-        rows: list[Read] = []
+        rows: Log = {}
         for partition in consumer.list_topics(self.topic, PATIENCE_S).topics[self.topic].partitions:
             consumer.assign([TopicPartition(self.topic, partition, 0)])
             while (message := consumer.poll(PATIENCE_S)).error() is None:
-                rows.append((partition, message.offset(), message.timestamp()[1]))
+                rows[partition, message.offset()] = message.timestamp()[1]
         consumer.close()
         return rows
 
@@ -99,50 +100,53 @@ def written(broker: Any, topics: Topics) -> Written:
     return Written(broker.bootstrap, topics)
 
 
-def keyed(rows: Iterable[Read], after: int | None = None, cut: int | None = None) -> list[tuple[int, int, int, int]]:
-    """(key, partition, offset, timestamp), sorted: the definition in the docs, in a few lines."""
+def keyed(rows: Log, after: int | None = None, cut: int | None = None) -> list[tuple[int, Place]]:
+    """Keys and rows, sorted: the definition in the docs, in a few lines."""
     newest: dict[int, int] = {}
     found = []
-    for partition, offset, stamped in sorted(rows):
+    for (partition, offset), stamped in sorted(rows.items()):
         time = stamped if cut is None else min(stamped, cut)
         newest[partition] = max(time, newest.get(partition, time))
         key = max(time, newest[partition] - MINUTE)
-        found.append((key if after is None else max(key, after), partition, offset, stamped))
+        found.append((key if after is None else max(key, after), (partition, offset)))
     return sorted(found)
 
 
-def read_of(rows: list[Row]) -> list[Read]:
-    return [(row.partition, row.offset, round(row.timestamp.timestamp() * 1000)) for row in rows]
+def places(rows: list[Row]) -> list[Place]:
+    return [(row.partition, row.offset) for row in rows]
 
 
-def expected(log: list[Read], start: Offset | None, end: Offset) -> list[Read]:
+def expected(log: Log, start: Offset | None, end: Offset) -> list[tuple[int, Place]]:
     """The rows of a batch, as its offsets say, in the order that its plan promises."""
     whole = Offset.initial(dict.fromkeys(end.at, 0), {}, "00000000") if start is None else start
     found = {one.partition: each for one, each in ranges(whole, end).items()}
-    rows = [row for row in log if row[0] in found and found[row[0]].start <= row[1] < found[row[0]].end]
+    rows = {one: time for one, time in log.items() if one[0] in found and one[1] in range(*found[one[0]])}
     assert end.plan is not None
-    return [row[1:] for row in keyed(rows, end.plan.after_ms, end.plan.cut_ms)]
+    return keyed(rows, end.plan.after_ms, end.plan.cut_ms)
 
 
-def check(batches: list[list[Row]], checkpoint: str, log: list[Read], first: int = 0) -> None:
-    for number, batch in enumerate(batches, first):
+def check(batches: list[list[Row]], checkpoint: str, log: Log) -> list[int]:
+    """Every batch is what it should be, and together they are all rows; their keys, one after the other."""
+    keys = []
+    for number, batch in enumerate(batches):
         end = planned(checkpoint, number)
-        start = planned(checkpoint, number - 1) if number else None
-        assert read_of(batch) == expected(log, start, end)
+        wanted = expected(log, planned(checkpoint, number - 1) if number else None, end)
+        assert places(batch) == [place for _, place in wanted]
         assert end.plan is not None
-        assert len(end.plan.slices) >= 3 or len(batch) < 10
+        assert len(end.plan.slices) >= 3
+        keys += [key for key, _ in wanted]
+    assert sorted(place for batch in batches for place in places(batch)) == sorted(log)
+    return keys
 
 
 def test_batches_of_a_stream_are_in_order_and_read_again_the_same(spark: Spark, written: Written) -> None:
     checkpoint = spark.checkpoint()
     options = {**OPTIONS, "subscribe": written.topic, "maxOffsetsPerTrigger": 60_000}
-    log = written.read()
-    first = spark.drain(checkpoint, SCHEMA, **options)
-    check(first, checkpoint, log)
-    assert sorted(row for batch in first for row in read_of(batch)) == log
+    batches = spark.drain(checkpoint, SCHEMA, **options)
+    check(batches, checkpoint, written.read())
     # The last batch was read, but never finished.
-    forget_from(checkpoint, commits=len(first) - 1, offsets=len(first))
-    assert spark.drain(checkpoint, SCHEMA, **options)[0] == first[-1]
+    forget_from(checkpoint, commits=len(batches) - 1, offsets=len(batches))
+    assert spark.drain(checkpoint, SCHEMA, **options)[0] == batches[-1]
 
 
 def test_a_stream_of_batches_that_end_at_cuts_is_in_order_from_end_to_end(spark: Spark, written: Written) -> None:
@@ -151,15 +155,7 @@ def test_a_stream_of_batches_that_end_at_cuts_is_in_order_from_end_to_end(spark:
     first = spark.drain(checkpoint, SCHEMA, **options)
     written.add_the_second_half()
     second = spark.drain(checkpoint, SCHEMA, **options)
-    log = written.read()
-    batches = first + second
-    check(batches, checkpoint, log)
-    assert sorted(row for batch in batches for row in read_of(batch)) == log
-    keys = []
-    for number, batch in enumerate(batches):
-        plan = planned(checkpoint, number).plan
-        assert plan is not None
-        keys += [row[0] for row in keyed(read_of(batch), plan.after_ms, plan.cut_ms)]
+    keys = check(first + second, checkpoint, written.read())
     assert keys == sorted(keys)
     forget_from(checkpoint, commits=len(first), offsets=len(first) + 1)
     assert spark.drain(checkpoint, SCHEMA, **options)[0] == second[0]
@@ -168,8 +164,7 @@ def test_a_stream_of_batches_that_end_at_cuts_is_in_order_from_end_to_end(spark:
 def test_a_batch_query_is_in_order_with_columns_of_its_own_and_filters(spark: Spark, written: Written) -> None:
     frame = spark.read("offset long, partition int", **OPTIONS, subscribe=written.topic)
     rows = frame.withColumn("task", spark_partition_id()).filter("offset % 2 = 0").collect()
-    every = [(row.partition, row.offset) for row in rows]
-    assert every == [row[1:3] for row in keyed(written.read()) if row[2] % 2 == 0]
+    assert places(rows) == [place for _, place in keyed(written.read()) if place[1] % 2 == 0]
     sizes = [sum(row.task == task for row in rows) for task in range(5)]
     assert sum(sizes) == len(rows)
     assert max(sizes) <= 1.5 * len(rows) / 5

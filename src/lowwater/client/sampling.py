@@ -15,6 +15,7 @@ from lowwater.wire.records import HEADER_SIZE
 
 _LENGTH = struct.Struct(">8xi11xi")  # of a batch behind this field; and, from its base offset, how far it goes
 _BEFORE_LENGTH = 12
+_PIECE_BYTES = 128 * 1024  # with most batches in it, so that one Fetch is enough
 
 
 class Sampled(NamedTuple):
@@ -41,6 +42,7 @@ class _Sampling(Peeking):
         self, cluster: Cluster, offsets: Mapping[TopicPartition, int], isolation: str, topic_ids: Mapping[str, bytes]
     ) -> None:
         super().__init__(cluster, offsets, isolation, topic_ids)
+        self._piece_bytes = _PIECE_BYTES
         self.bytes_per_offset: dict[TopicPartition, float] = {}
 
     def _look_into(self, slices: list[FetchedSlice]) -> list[ClientError]:

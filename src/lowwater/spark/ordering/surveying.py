@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.offsets import Found, list_offsets_many
@@ -12,6 +12,8 @@ from lowwater.spark.ordering.bounds import SHARE_MAX, Curve, cut, fewer, unevenn
 from lowwater.types import TopicPartition
 
 ROUNDS_MAX = 4
+SAMPLES_MAX = 64
+"""Rows of so many partitions are looked at."""
 TIMES_MAX = 24
 """So many requests for offsets by time may go to each broker for one batch; mostly one for each bound is enough."""
 _TAIL = 64  # the last row looked at has a sixty-fourth behind it: markers may stand at the very end
@@ -36,6 +38,7 @@ class Survey:
         self._floor_ms = max(floor_ms or 0, 0)
         self._cap_ms = cap_ms
         self._curves = {one: Curve(each) for one, each in ranges.items()}
+        self._looked_at: Sequence[TopicPartition] = ()
         self._asked: set[int] = set()
 
     async def bounds(self, count: int, *, is_wanted: bool) -> tuple[Bound, ...]:
@@ -53,27 +56,43 @@ class Survey:
         return bounds if is_wanted else fewer(self._curves, bounds, self._out_of_order_ms)
 
     async def _look_at_ends(self) -> None:
-        """One Fetch of each leader for the first rows, one for rows near the end."""
-        firsts = {one: curve.range.start for one, curve in self._curves.items()}
-        lasts = {one: max(curve.range.end - 1 - curve.range.size // _TAIL, 0) for one, curve in self._curves.items()}
-        for offsets in (firsts, lasts):
-            found = await sample(self._cluster, offsets, isolation=self._isolation)
-            for one, each in found.items():
-                curve = self._curves[one]
-                if each is not None and each.offset < curve.range.end:
-                    curve.bytes_per_offset = each.bytes_per_offset
-                    curve.learn(self._capped(each.timestamp_ms), each.offset)
+        """One Fetch of each leader for the first rows, one for rows near the end; of some, where there are many."""
+        names = sorted(self._curves)
+        self._looked_at = names[:: -(-len(names) // SAMPLES_MAX)]
+        found = {one: self._curves[one].range for one in self._looked_at}
+        lasts = {one: max(each.end - 1 - each.size // _TAIL, each.start) for one, each in found.items()}
+        for offsets in ({one: each.start for one, each in found.items()}, lasts):
+            await self._look_at(offsets)
+        self._guess(names)
         if self._cap_ms is None:
             await self._look_for_jumps()
+
+    async def _look_at(self, offsets: Mapping[TopicPartition, int]) -> None:
+        for one, each in (await sample(self._cluster, offsets, isolation=self._isolation)).items():
+            curve = self._curves[one]
+            if each is not None and each.offset < curve.range.end:
+                curve.bytes_per_offset = each.bytes_per_offset
+                curve.learn(self._capped(each.timestamp_ms), each.offset)
+
+    def _guess(self, names: Sequence[TopicPartition]) -> None:
+        """Those that were not looked at are taken to be like the one before them."""
+        like = self._curves[names[0]]
+        for one in names:
+            curve = self._curves[one]
+            if one in self._looked_at:
+                like = curve
+            elif like.points:
+                curve.bytes_per_offset = like.bytes_per_offset
+                curve.learn(like.points[0][0], curve.range.start)
+                curve.learn(like.points[-1][0], curve.range.end)
 
     def _capped(self, at_ms: int) -> int:
         return max(at_ms if self._cap_ms is None else min(at_ms, self._cap_ms), self._floor_ms)
 
     async def _look_for_jumps(self) -> None:
         """A row far ahead of its time takes all rows behind it in its partition along."""
-        asked = {
-            one: curve.points[-1][0] + self._out_of_order_ms + 1 for one, curve in self._curves.items() if curve.points
-        }
+        curves = {one: self._curves[one] for one in self._looked_at if self._curves[one].points}
+        asked = {one: curve.points[-1][0] + self._out_of_order_ms + 1 for one, curve in curves.items()}
         [answers] = await list_offsets_many(self._cluster, [asked], isolation=self._isolation)
         for one, found in answers.items():
             if self._curves[one].range.start <= found.offset < self._curves[one].points[-1][1]:
