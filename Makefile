@@ -5,6 +5,12 @@ PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
 WORKERS ?= 2
 
+# With the oldest Kafka: it does not know the newer groups, writes the ends of transactions when it has time, and finds
+# its place in ZooKeeper taken for a while after a kill.
+OLD_SUITES = tests/reader tests/conformance/test_fetching.py tests/conformance/test_producer.py \
+	tests/conformance/test_key_partitions.py tests/conformance/test_topics_command.py \
+	-k "not consumer_protocol and not with_transactions and not open_transaction and not truncated"
+
 .PHONY: run first-steps test oracle check bench peers docs mutants clean
 
 $(READY): pyproject.toml constraints.txt
@@ -28,8 +34,9 @@ test: $(READY)         ## all tests; those against Apache Kafka run when it can 
 	$(if $(ARGS),,$(PY) -m pytest tests/spark)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
-	$(PY) peers/bring.py
+	$(PY) peers/bring.py --old
 	$(PY) -m pytest tests/conformance tests/reader --against=kafka $(ARGS)
+	$(if $(ARGS),,$(PY) -m pytest $(OLD_SUITES) --against=kafka-2.8)
 	$(if $(ARGS),,$(PY) -m pytest tests/spark/connector tests/spark/test_option_matrix.py --against=kafka)
 
 check: $(READY)        ## style, types, layers

@@ -135,7 +135,7 @@ class ApacheKafka:
 
     def _prepare(self) -> None:
         self.cluster_id = base64.urlsafe_b64encode(uuid.uuid4().bytes).decode().rstrip("=")
-        self.port, self._controller_port, *others = _free_ports(2 + len(self.listeners))
+        self.port, self._controller_port, *others = free_ports(2 + len(self.listeners))
         self.ports = dict(zip(self.listeners, others, strict=True))
         added = "".join(f",{name}://{HOST}:{port}" for name, port in self.ports.items())
         protocols = "".join(f",{name}:{protocol}" for name, protocol in self.listeners.items())
@@ -259,7 +259,8 @@ class PortTakenError(RuntimeError):
     """Another process has the port that was chosen for Kafka."""
 
 
-def _free_ports(count: int) -> list[int]:
+def free_ports(count: int) -> list[int]:
+    """Different ones, that nobody had a moment ago."""
     sockets = [socket.create_server((HOST, 0)) for _ in range(count)]
     try:
         return [each.getsockname()[1] for each in sockets]

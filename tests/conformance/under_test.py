@@ -1,4 +1,4 @@
-"""The broker that a conformance run talks to: ours or Apache Kafka, behind one face."""
+"""The broker that a conformance run talks to: ours, Apache Kafka or an old version of it, behind one face."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class Running(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class UnderTest:
-    """`name` is "lowwater" or "kafka"; `process` is the thing that runs it."""
+    """`name` is "lowwater", "kafka" or "kafka-2.8"; `process` is the thing that runs it."""
 
     name: str
     process: Running
@@ -54,6 +54,12 @@ def running(
 
         with KafkaCluster({**NO_FIRST_RETENTION_RUN, **settings}, brokers=kafka_brokers) as kafka:
             yield UnderTest(name, kafka, kafka.nodes[0].log_dir)
+        return
+    if name == "kafka-2.8":
+        from peers.old_kafka import OldKafka
+
+        with OldKafka(settings) as old:
+            yield UnderTest(name, old, old.log_dir)
         return
     from lowwater.testing import Broker
 

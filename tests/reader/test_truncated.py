@@ -35,8 +35,9 @@ def writer(broker: UnderTest) -> Iterator[Writer]:
 
 def restart_without_the_end(broker: UnderTest, *, batches: int) -> None:
     """Only so many batches are left of the log."""
-    process: Any = broker.process
     is_ours = broker.name == "lowwater"
+    running: Any = broker.process
+    process = running if is_ours else running.nodes[0]
     process.kill()
     folder = "topics/cut-*/0" if is_ours else "cut-0"
     [segment] = Path(broker.data_dir).glob(f"{folder}/{0:020}.log")

@@ -23,7 +23,8 @@ from lowwater.wire.records import Record, build_batch
 PATIENCE_S = 60
 _numbers = itertools.count(1)
 # Scenarios write times of long ago and of far ahead; neither is to be refused or deleted.
-ANY_TIME = {"retention.ms": "-1", "message.timestamp.after.max.ms": str(2**63 - 1)}
+TIME_BOUND = "message.timestamp.after.max.ms"
+ANY_TIME = {"retention.ms": "-1", TIME_BOUND: str(2**63 - 1)}
 
 
 class Writer:
@@ -43,8 +44,14 @@ class Writer:
         self._driver.close()
 
     def create(self, topic: str, partitions: int, config: Mapping[str, str] | None = None) -> None:
-        new = NewTopic(topic, partitions=partitions, replication_factor=1, config={**ANY_TIME, **(config or {})})
-        self.admin.create_topics([new]).checked()
+        settings = {**ANY_TIME, **(config or {})}
+        new = NewTopic(topic, partitions=partitions, replication_factor=1, config=settings)
+        failed = self.admin.create_topics([new]).failed.get(topic)
+        if failed is not None and TIME_BOUND in str(failed):  # an old Kafka, which takes any time
+            del settings[TIME_BOUND]
+            failed = self.admin.create_topics([new]).failed.get(topic)
+        if failed is not None:
+            raise failed
 
     def add_partitions(self, topic: str, count: int) -> None:
         self.admin.create_partitions({topic: count}).checked()
