@@ -58,6 +58,24 @@ class Kept:
             self._driver.run(reading.close())
         return sorted(rows)
 
+    def read_until_dropped(self, dropped: TopicPartition, *ranges: OffsetRange) -> tuple[list[int], list[set[int]]]:
+        """Offsets of the others, once the first rows came; and after each batch, of which partitions more may come."""
+        reading = RangeReading(
+            self.cluster, ranges, on_lost=self.lost.append, columns=("partition", "offset"), batch_size=50
+        )
+        rows: list[int] = []
+        unread: list[set[int]] = []
+        while (batch := self._driver.run(reading.next(), 60_000)) is not None:
+            if dropped in reading.unread():
+                reading.drop(dropped)
+            else:
+                assert dropped.partition not in batch.column(0).to_pylist()
+            places = zip(batch.column(0).to_pylist(), batch.column(1).to_pylist(), strict=True)
+            rows += [offset for partition, offset in places if partition != dropped.partition]
+            unread.append({one.partition for one in reading.unread()})
+        self._driver.run(reading.close())
+        return rows, unread
+
     def topic_id(self, topic: str) -> bytes:
         return self._driver.run(self.cluster.topics([topic]))[topic].id
 
@@ -181,4 +199,18 @@ def test_offsets_of_markers_and_of_aborted_records_are_no_loss(kept: Kept, write
     rows = kept.read(of(topic, 0, 0, 9), isolation=isolation)
     committed = [(0, 0), (0, 1), (0, 5)]
     assert rows == (committed if isolation == "read_committed" else [*committed[:2], (0, 2), (0, 3), (0, 5), (0, 7)])
+    assert kept.lost == []
+
+
+def test_of_a_range_that_is_dropped_nothing_more_comes(writer: Writer, kept: Kept) -> None:
+    topic = fresh("ranges")
+    writer.create(topic, 2)
+    first, second = TopicPartition(topic, 0), TopicPartition(topic, 1)
+    for one in (first, second):
+        writer.write(one, [1_700_000_000_000 + row for row in range(300)])
+    rows, unread = kept.read_until_dropped(second, OffsetRange(first, 0, 300), OffsetRange(second, 0, 300))
+    assert sorted(rows) == list(range(300))
+    assert unread[0] == {0}
+    assert unread[-1] == set()
+    assert kept.read(OffsetRange(second, 290, 300)) == [(1, offset) for offset in range(290, 300)]
     assert kept.lost == []
