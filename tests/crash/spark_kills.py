@@ -47,9 +47,10 @@ BURST = (20, 120)
 PARTITIONS = 2
 PARTITIONS_MAX = 6
 LIMIT = 90
+LAST_LIMIT = 1_000
 CHANCE_OF_WAITING = 0.3
 CHANCE_OF_A_PARTITION = 0.15
-CHANCE_OF_AGEING = 0.15
+CHANCE_OF_AGEING = 0.3
 """Before a kill."""
 LOCAL = "local[2,3]"
 CLUSTER = "local-cluster[2,1,1024]"
@@ -117,7 +118,7 @@ class World:
             "kafka.bootstrap.servers": self.bootstrap,
             "subscribe": self.topic,
             "startingOffsets": "earliest",
-            "maxOffsetsPerTrigger": str(LIMIT),
+            "maxOffsetsPerTrigger": str(LIMIT if not is_last else LAST_LIMIT),
             "group": self.group,
             "failOnDataLoss": "false",
             "lossLedger": self.ledger,
