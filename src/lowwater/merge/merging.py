@@ -244,13 +244,13 @@ class Merging:
         Of many partitions that stand closely together the one behind them all would otherwise come alone, and then the
         next one. When there are half as many bytes again as are allowed there is no other way.
         """
-        if not self._is_ahead(one, mark):
-            return False
         progress, share = self._partitions[one], len(self._partitions)
         has_little = (
             progress.held_rows * share < self._batch_size and progress.held_bytes * share < self._held_bytes_max
         )
-        return not has_little or 2 * self.held_bytes > 3 * self._held_bytes_max
+        if has_little and 2 * self.held_bytes <= 3 * self._held_bytes_max:
+            return False
+        return self._is_ahead(one, mark)
 
     def _pause(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         for one in partitions:
