@@ -40,7 +40,7 @@ def _usual(*, quick: bool) -> list[str]:
 
 
 def _arguments() -> argparse.Namespace:
-    listed = "\n".join(f"  {name:<12}{text}" for name, (text, _) in WORKLOADS.items())
+    listed = "\n".join(f"  {name:<15}{text}" for name, (text, _) in WORKLOADS.items())
     parser = argparse.ArgumentParser(
         prog="python -m bench", epilog=f"workloads:\n{listed}", formatter_class=argparse.RawDescriptionHelpFormatter
     )
