@@ -131,6 +131,7 @@ def test_sources_of_other_topics_find_the_same_cuts(topics: Topics, writer: Time
     writer.write(other, range(T0, T0 + 3 * HOUR, 30_000))
     streams = planned(one, alignWith=other), planned(other, alignWith=one)
     read = [stream.all() for stream in streams]
+    assert [stream.planner.reported_offset() is not None for stream in streams] == [True, True]
     assert streams[0].cuts == streams[1].cuts
     assert len(streams[0].cuts) == 24
     assert read[0][0] == {}

@@ -90,11 +90,12 @@ class StreamPlanner:
             self._follower.check_members()
         starts = self._heads.resolve(options.start.wishes(self._heads.partitions()), options.group)
         snapshot = self._heads.look()
+        if self._alignment is not None and snapshot.others:
+            self._alignment.begin_others(self._other_starts(snapshot))
+            snapshot = self._heads.look()
         options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
         if self._target is not None:
             self._target = snapshot  # no start lies behind that
-        if self._alignment is not None and snapshot.others:
-            self._alignment.begin_others(self._other_starts(snapshot))
         return Offset.initial(starts, snapshot.ids, self._lineage)
 
     def _other_starts(self, snapshot: Snapshot) -> dict[TopicPartition, int]:
