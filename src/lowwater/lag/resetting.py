@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import tzinfo
 
 from lowwater.client.admin.group_members import GroupMember, describe_groups
 from lowwater.client.admin.group_offsets import alter_group_offsets, delete_group_offsets
@@ -18,12 +20,14 @@ from lowwater.errors import ConfigError, ErrorCode
 from lowwater.lag import journal
 from lowwater.lag.changes import DONE, Change
 from lowwater.lag.owners import lineages_of
+from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.positions.plan import UnresolvedError
 from lowwater.positions.position import StartPositions
 from lowwater.types import TopicPartition
 
 _SHOWN_MAX = 5
 _ID_CHARACTERS = 12
+_STORED = re.compile(r"(?:stored|committed)([+-][0-9]{1,18})", re.ASCII)
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,10 +115,23 @@ class Target:
     offsets: Mapping[TopicPartition, int] | None = None
 
 
+def read_target(text: str, zone: tzinfo | None = None) -> Target:
+    """A start position, or `stored+5`. ConfigError shows which part is wrong, and what could stand there."""
+    if found := _STORED.fullmatch(text.strip()):
+        return Target(shift=int(found[1]))
+    try:
+        return Target(to=parse_starts(text, zone))
+    except PositionError as error:
+        raise ConfigError(str(error)) from None
+
+
 async def plan_reset(
     cluster: Cluster, group: str, target: Target, selection: Selection = NONE, verb: str = "reset"
 ) -> Plan:
-    """Old and new offsets, clamped to what is in the log. Nothing is changed yet."""
+    """Old and new offsets, clamped to what is in the log. Nothing is changed yet.
+
+    ConfigError when the target does not say where to go in some partition.
+    """
     committed = await _committed(cluster, group)
     partitions = await _chosen(cluster, selection, committed, target)
     found = await bounds(cluster, partitions)
@@ -173,7 +190,7 @@ async def _wanted(
     try:
         found = await resolve(cluster, wishes, now_ms=now_ms, isolation=HIGH_WATERMARK, committed=stored)
     except UnresolvedError as error:
-        raise ClientError(str(error)) from None
+        raise ConfigError(str(error)) from None
     return found.starts, {}
 
 

@@ -14,12 +14,11 @@ from lowwater.cli.groups.changing import Doing, doing_options, plans_by_group, s
 from lowwater.cli.groups.choosing import complete_groups, listed
 from lowwater.cli.groups.importing import offsets_of_file
 from lowwater.cli.output import Output, output_options
-from lowwater.cli.starting import parsed_starts, zone_option
+from lowwater.cli.starting import zone_option
 
 if TYPE_CHECKING:
     from lowwater.lag.resetting import Plan, Selection, Target
 
-_STORED = re.compile(r"(?:stored|committed)([+-][0-9]+)", re.ASCII)
 _SHIFT = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
 
 
@@ -101,13 +100,15 @@ def _check(
 
 
 def _target(to: str | None, shift: int | None, zone: tzinfo | None) -> Target:
-    from lowwater.lag.resetting import Target
+    from lowwater.errors import ConfigError
+    from lowwater.lag.resetting import Target, read_target
 
     if to is None:
         return Target(shift=shift)
-    if found := _STORED.fullmatch(to.strip()):
-        return Target(shift=int(found[1]))
-    return Target(to=parsed_starts(to, zone, "--to"))
+    try:
+        return read_target(to, zone)
+    except ConfigError as error:
+        raise click.BadParameter(str(error), param_hint="--to") from None
 
 
 def _plans(connected: Connected, names: Sequence[str], target: Target, selection: Selection) -> list[Plan]:
