@@ -107,7 +107,8 @@ def test_a_name_that_is_not_there_is_told_with_one_that_is(topics: Topics, writt
     done = topics("list", written, written[:-1] + "!")
     assert done.code == 1
     assert written in done.out
-    assert done.err == f"lowwater: no topic is called '{written[:-1]}!'; did you mean {written}?\n"
+    # Other suites have topics on the same broker, some with names that are alike.
+    assert done.err.startswith(f"lowwater: no topic is called '{written[:-1]}!'; did you mean {written}")
 
 
 # ---- describe

@@ -38,6 +38,8 @@ class Terminal:
 
     def __init__(self, columns: int, rows: int, *arguments: str) -> None:
         self._ours, theirs = pty.openpty()
+        self._poll = select.poll()  # a test process may have more handles than select() can take
+        self._poll.register(self._ours, select.POLLIN)
         self._size(theirs, columns, rows)
         environment = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self._process = subprocess.Popen(
@@ -74,7 +76,7 @@ class Terminal:
                 self._drawn = b""
                 return text
             left_s = deadline - time.monotonic()
-            ready, _, _ = select.select([self._ours], [], [], max(left_s, 0))
+            ready = self._poll.poll(max(left_s, 0) * 1000)
             assert ready, f"{expected} did not come; drawn was:\n{text[-3000:]}"
             with contextlib.suppress(OSError):  # how a terminal ends
                 self._drawn += os.read(self._ours, 1 << 16)
@@ -89,7 +91,7 @@ class Terminal:
     def ended(self) -> int:
         drained = time.monotonic() + LIMIT_S
         while self._process.poll() is None and time.monotonic() < drained:
-            ready, _, _ = select.select([self._ours], [], [], 0.05)
+            ready = self._poll.poll(50)
             with contextlib.suppress(OSError):
                 if ready:
                     os.read(self._ours, 1 << 16)

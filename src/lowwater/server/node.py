@@ -22,6 +22,7 @@ logger = logging.getLogger(__name__)
 
 # For the event loop, the lock, the journals, and the pipes of a worker process.
 HANDLES_RESERVED = 64
+FILES_USUAL = 512
 HANDLES_UNLIMITED = 1 << 20
 
 
@@ -127,9 +128,9 @@ def _limits(config: BrokerConfig, connections_possible: int) -> ListenerLimits:
 
 
 def share_handles(limit: int) -> tuple[int, int]:
-    """(for log files, for connections): a full house must still be able to write."""
+    """(for log files, for connections): a full house must still be able to write, and most handles are for its guests."""
     reserved = min(HANDLES_RESERVED, limit // 4)
-    files = min(FILES_MAX, (limit - reserved) // 2)
+    files = min(FILES_MAX, (limit - reserved) // 2, max(FILES_USUAL, (limit - reserved) // 16))
     return files, limit - reserved - files
 
 
