@@ -33,7 +33,7 @@ test: $(READY)         ## all tests; those against Apache Kafka run when it can 
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py --old
-	$(PY) -m pytest tests/conformance tests/reader --against=kafka $(ARGS)
+	$(PY) -m pytest tests/conformance tests/reader tests/integration/http --against=kafka $(ARGS)
 	$(if $(ARGS),,$(PY) -m pytest $(OLD_SUITES) --against=kafka-2.8)
 	$(if $(ARGS),,$(PY) -m pytest tests/spark/connector tests/spark/test_option_matrix.py --against=kafka)
 

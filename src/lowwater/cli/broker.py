@@ -178,7 +178,10 @@ async def _serve(
 
         ready += f" http={http.url(listening)}"
         companion = Companion(listening, http.settings(node.broker.advertised), node.metrics)
-        await companion.start()
+        try:
+            await companion.start()
+        except OSError as error:
+            logger.error("the broker goes on without a dashboard, which cannot be started: %s", error)
     _collect_less_often()
     print(f"{ready} data={data_dir}", flush=True)
     await stop.wait()

@@ -15,7 +15,7 @@ from lowwater.client.errors import ClientError
 from lowwater.errors import ConfigError
 from lowwater.http import assets, groups, health, offsets, resets, topics
 from lowwater.http.desk import Desk
-from lowwater.http.guard import COOKIE, HEADERS, SESSION_MS, Guard
+from lowwater.http.guard import COOKIE, HEADERS, SESSION_MS, WRONG_PASSWORD, Guard
 from lowwater.http.operations import Call, find, read_query
 from lowwater.http.problem import Problem, of_client
 from lowwater.http.schema import problems
@@ -23,6 +23,7 @@ from lowwater.http.schema import problems
 logger = logging.getLogger(__name__)
 
 BODY_BYTES_MAX = 1 << 20
+BODY_S = 30
 FAILED_LOGIN_S = 1.0
 SERVED = (groups, health, offsets, resets, topics)
 """Modules whose operations are served; named so that they are loaded."""
@@ -34,6 +35,7 @@ class App:
     def __init__(self, desk: Desk, guard: Guard) -> None:
         self._desk = desk
         self._guard = guard
+        self._guessing = asyncio.Lock()
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "lifespan":
@@ -59,6 +61,9 @@ class App:
             self._guard.check(request)
             return await self._serve(request)
         except Problem as problem:
+            if problem.code == WRONG_PASSWORD:
+                async with self._guessing:  # one guess after the other, and each takes its time
+                    await asyncio.sleep(FAILED_LOGIN_S)
             return _json(problem.as_json(), problem.status, problem.headers)
         except ClientError as error:
             told = of_client(error)
@@ -72,7 +77,7 @@ class App:
             return _json(Problem(500, "INTERNAL_ERROR", "this failed; the log says more").as_json(), 500)
 
     async def _serve(self, request: Request) -> Response:
-        path = request.url.path
+        path = request.scope["path"]
         if request.method in ("GET", "HEAD") and (asset := assets.find(path)) is not None:
             return asset
         if path == "/login":
@@ -97,11 +102,7 @@ class App:
         password = body.get("password") if isinstance(body, dict) else None
         if not isinstance(password, str):
             raise Problem(422, "BAD_BODY", "the body lacks 'password'")
-        try:
-            session = self._guard.login(password)
-        except Problem:
-            await asyncio.sleep(FAILED_LOGIN_S)  # guessing takes its time
-            raise
+        session = self._guard.login(password)
         response = Response(status_code=204)
         response.set_cookie(COOKIE, session, max_age=SESSION_MS // 1000, httponly=True, samesite="strict", path="/")
         return response
@@ -111,15 +112,24 @@ async def _body(request: Request) -> Any:
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if kind != "application/json":
         raise Problem(415, "BAD_CONTENT_TYPE", "the body must be application/json")
+    try:
+        received = await asyncio.wait_for(_received(request), BODY_S)
+        body = json.loads(received)
+        json.dumps(body, ensure_ascii=False).encode()  # escapes can make half of a character
+    except TimeoutError:
+        raise Problem(408, "BODY_TOO_SLOW", f"the body did not come within {BODY_S} s") from None
+    except (ValueError, RecursionError):
+        raise Problem(400, "BAD_BODY", "the body is not JSON") from None
+    return body
+
+
+async def _received(request: Request) -> bytes:
     received = bytearray()
     async for piece in request.stream():
         received += piece
         if len(received) > BODY_BYTES_MAX:
             raise Problem(413, "BODY_TOO_LARGE", f"a body may have {BODY_BYTES_MAX} bytes")
-    try:
-        return json.loads(received)
-    except (ValueError, RecursionError):
-        raise Problem(400, "BAD_BODY", "the body is not JSON") from None
+    return bytes(received)
 
 
 def _json(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:

@@ -35,9 +35,11 @@ class Courses:
             points.append(Point(report.at_ms, group.lag, group.time_lag_ms))
             if count <= PARTITIONS_MAX or name in self._wanted:
                 self._take_partitions(report.at_ms, group)
-        for name in self._groups.keys() - report.groups.keys():
+        # Who is missing while a part of the cluster does not answer is not gone.
+        for name in () if report.faults else self._groups.keys() - report.groups.keys():
             del self._groups[name]
             self._partitions.pop(name, None)
+            self._wanted.discard(name)
 
     def _take_partitions(self, at_ms: int, group: GroupLag) -> None:
         mine = self._partitions.setdefault(group.group, {})
@@ -52,7 +54,8 @@ class Courses:
 
     def of(self, group: str) -> dict[str, Any]:
         """By partition, over the same times; null where nothing is known."""
-        self._wanted.add(group)
+        if group in self._groups:
+            self._wanted.add(group)
         times = [one.at_ms for one in list(self._groups.get(group, ()))]
         rows = []
         for one, points in sorted(self._partitions.get(group, {}).items()):

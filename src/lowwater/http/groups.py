@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import base64
+import json
+from bisect import bisect_right
 from typing import Any
 
+from lowwater.errors import ErrorCode
 from lowwater.http.operations import Call, operation
 from lowwater.http.paging import AFTER, LIMIT
-from lowwater.http.problem import missing
+from lowwater.http.problem import Problem, missing
 from lowwater.http.schema import array, integer, nullable, record, string
 from lowwater.http.watching import Look
 from lowwater.lag.observation import GroupSeen
@@ -70,11 +74,12 @@ async def list_groups(call: Call) -> Any:
     look = await call.desk.watch.first()
     fitting = [one for one in look.report.groups.values() if _fits(one, call.query["prefix"], call.query["show"])]
     fitting.sort(key=_KEYS[call.query["sort"]])
-    first = _behind([one.group for one in fitting], call.query["after"])
+    key = _KEYS[call.query["sort"]]
+    first = 0 if call.query["after"] is None else bisect_right(fitting, _key(call.query["after"]), key=key)
     shown = fitting[first : first + call.query["limit"]]
     return {
         "groups": [_listed(call, one) for one in shown],
-        "next": shown[-1].group if first + len(shown) < len(fitting) else None,
+        "next": _cursor(key(shown[-1])) if shown and first + len(shown) < len(fitting) else None,
         "total": len(fitting),
         "totals": _totals(look),
         "as_of_ms": look.report.at_ms,
@@ -83,7 +88,7 @@ async def list_groups(call: Call) -> Any:
 
 
 _KEYS: dict[str, Any] = {
-    "name": lambda one: one.group,
+    "name": lambda one: (0, one.group),
     "lag": lambda one: (-(one.lag or 0), one.group),
     "time_lag": lambda one: (-(one.time_lag_ms or 0), one.group),
     "status": lambda one: (-_ORDER.index(one.status), one.group),
@@ -96,9 +101,17 @@ def _fits(one: GroupLag, prefix: str, show: str) -> bool:
     return {"": True, "trouble": one.is_wrong, "lagging": bool(one.lag)}[show]
 
 
-def _behind(names: list[str], after: str | None) -> int:
-    """Where the page after that name begins; from the start when it is gone meanwhile."""
-    return names.index(after) + 1 if after is not None and after in names else 0
+def _cursor(key: tuple[int, str]) -> str:
+    """The place of the last group shown: the next page begins behind it, whether it is still there or not."""
+    return base64.urlsafe_b64encode(json.dumps(key).encode()).decode()
+
+
+def _key(cursor: str) -> tuple[int, str]:
+    try:
+        number, name = json.loads(base64.urlsafe_b64decode(cursor.encode()))
+        return int(number), str(name)
+    except (ValueError, TypeError):
+        raise Problem(400, "BAD_QUERY", "`after` is not the `next` of a page") from None
 
 
 def _listed(call: Call, one: GroupLag) -> dict[str, Any]:
@@ -207,8 +220,12 @@ async def _look_at(call: Call) -> tuple[Look, GroupLag, GroupSeen]:
     name = call.path["group"]
     look = await call.desk.look_at(name)
     group, seen = look.report.groups.get(name), look.seen.get(name)
-    if group is None or seen is None or (not seen.committed and not seen.members and seen.state in (None, "Dead")):
-        raise missing(f"there is no group {name!r}, or its coordinator does not answer: {seen.fault if seen else ''}")
+    assert group is not None, "it was asked for"
+    assert seen is not None
+    if not seen.committed and not seen.members and seen.state in (None, "Dead"):
+        if seen.state is None and ErrorCode.GROUP_ID_NOT_FOUND.name not in (seen.fault or ""):
+            raise Problem(503, "CLUSTER_UNREACHABLE", f"nothing is known of group {name!r}: {seen.fault}")
+        raise missing(f"there is no group {name!r}")
     return look, group, seen
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hmac
 import ipaddress
+import re
 import secrets
 from collections.abc import Callable, Iterable
 from hashlib import sha256
@@ -13,8 +14,10 @@ from starlette.requests import Request
 from lowwater.http.problem import Problem
 
 COOKIE = "lowwater"
+WRONG_PASSWORD = "LOGIN_FAILED"
 SESSION_MS = 12 * 3600 * 1000
 OPEN_PATHS = frozenset({"/healthz", "/login", "/"})
+_HOST = re.compile(r"(\[(?P<address>[0-9a-fA-F:.]+)\]|(?P<name>[A-Za-z0-9._-]+))(:\d{1,5})?")
 READS = frozenset({"GET", "HEAD", "OPTIONS"})
 HEADERS = {
     "Content-Security-Policy": "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; "
@@ -46,13 +49,14 @@ class Guard:
         self._check_host(request)
         if request.method not in READS:
             self._check_origin(request)
-        path = request.url.path
+        path = request.scope["path"]  # what is routed; a URL would be made with the caller's Host
         if self.needs_login and path not in OPEN_PATHS and not path.startswith("/static/"):
             self._check_login(request)
 
     def _check_host(self, request: Request) -> None:
         """A page elsewhere can let its own name point here, and then read what we answer: only our names are served."""
-        host = _without_port(request.headers.get("host", ""))
+        told = _HOST.fullmatch(request.headers.get("host", ""))
+        host = (told["address"] or told["name"]) if told else ""
         # An address is no name that could be made to point here.
         if host.lower() not in self._names and not _is_address(host):
             raise Problem(
@@ -71,17 +75,21 @@ class Guard:
 
     def _check_login(self, request: Request) -> None:
         scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer" and self._is_password(given.strip()):
+        if scheme.lower() == "bearer":
+            self._require_password(given.strip())
             return
         if not self._is_session(request.cookies.get(COOKIE, "")):
             raise Problem(401, "LOGIN_NEEDED", "log in first", {"WWW-Authenticate": "Bearer"})
 
     def login(self, password: str) -> str:
         """A session for who knows the password."""
-        if not self._is_password(password):
-            raise Problem(401, "LOGIN_FAILED", "that is not the password", {"WWW-Authenticate": "Bearer"})
+        self._require_password(password)
         until = str(int(self._now_ms() + SESSION_MS))
         return f"{until}.{self._sign(until)}"
+
+    def _require_password(self, given: str) -> None:
+        if not self._is_password(given):
+            raise Problem(401, WRONG_PASSWORD, "that is not the password", {"WWW-Authenticate": "Bearer"})
 
     def _is_password(self, given: str) -> bool:
         # Digests are compared: the time tells neither length nor beginning.
@@ -96,12 +104,6 @@ class Guard:
 
     def _sign(self, text: str) -> str:
         return hmac.new(self._key, text.encode(), sha256).hexdigest()
-
-
-def _without_port(host: str) -> str:
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
 
 
 def _is_address(host: str) -> bool:

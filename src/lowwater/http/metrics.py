@@ -46,8 +46,9 @@ class _Everything(Collector):
         self._cluster = cluster
 
     def collect(self) -> Iterable[Metric]:
-        yield from _partitions(self._look, self._cluster)
-        yield from _groups(self._look, self._cluster)
+        if self._look.failure is None:  # what was true before the cluster went is not told for ever
+            yield from _partitions(self._look, self._cluster)
+            yield from _groups(self._look, self._cluster)
         yield from _watch(self._look)
         if self._counters is not None:
             yield from _broker(self._counters)

@@ -11,7 +11,7 @@ from lowwater.http.operations import NAME_MAX, OPERATIONS, TOPIC, Operation
 from lowwater.http.problem import PROBLEM
 
 _ALWAYS = (400, 401, 403, 405, 421, 500, 502, 503)
-_WITH_BODY = (413, 415, 422)
+_WITH_BODY = (408, 413, 415, 422)
 _NOT_JSON = {"/metrics": "text/plain", "/events": "text/event-stream"}
 _NAMES = {
     "group": {"type": "string", "minLength": 1, "maxLength": NAME_MAX},
@@ -34,6 +34,7 @@ def document() -> dict[str, Any]:
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },
         "paths": paths,
+        "security": [{}, {"password": []}],
         "components": {
             "schemas": {"Problem": PROBLEM},
             "securitySchemes": {"password": {"type": "http", "scheme": "bearer"}},

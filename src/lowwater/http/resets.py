@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from datetime import UTC
 from typing import Any
 
-from lowwater.errors import ConfigError
 from lowwater.http.operations import Call, operation
 from lowwater.http.problem import Problem, of_client
 from lowwater.http.schema import array, boolean, integer, nullable, record, string
@@ -22,10 +22,12 @@ from lowwater.lag.resetting import (
     plan_delete,
     plan_reset,
     plan_undo,
+    read_target,
 )
-from lowwater.positions.grammar import PositionError, parse_starts
 
 _TOPICS_MAX = 1_000
+_PARTITIONS_MAX = 100_000
+_FORCE = boolean("Also when the group follows a Spark job, whose checkpoint rules.", default=False)
 _MOVED = record(
     topic=string(),
     partition=integer(),
@@ -62,14 +64,17 @@ _CHANGE = record(
     body=record(
         optional={
             "to": string(
-                "A start position: earliest, latest, -1h, @2026-11-16T08:00, 42, stored-10 …",
+                "A start position: earliest, latest, -1h, @2026-11-16T08:00 (UTC), 42, stored-10 …",
                 minLength=1,
                 maxLength=1_000,
             ),
             "shift": integer("Instead of `to`: so many offsets on, or back.", minimum=-(2**62), maximum=2**62),
             "topics": array(string(minLength=1), "Only these; else all that have offsets.", maxItems=_TOPICS_MAX),
-            "partitions": array(integer(minimum=0, maximum=2**31 - 1), "Only these of those topics.", maxItems=100_000),
+            "partitions": array(
+                integer(minimum=0, maximum=2**31 - 1), "Only these of those topics.", maxItems=_PARTITIONS_MAX
+            ),
             "execute": boolean("False, the default, changes nothing."),
+            "force": _FORCE,
         }
     ),
     statuses=(404, 409),
@@ -77,7 +82,7 @@ _CHANGE = record(
 async def reset(call: Call) -> Any:
     body = call.body
     plan = await call.desk.run(plan_reset(call.desk.cluster, call.path["group"], _target(body), _selection(body)))
-    return await _carried(call, plan, is_wanted=body.get("execute", False))
+    return await _carried(call, plan, is_wanted=body.get("execute", False), force=body.get("force", False))
 
 
 def _target(body: dict[str, Any]) -> Target:
@@ -85,16 +90,16 @@ def _target(body: dict[str, Any]) -> Target:
         raise Problem(422, "BAD_BODY", "the body needs either 'to' or 'shift'")
     if "shift" in body:
         return Target(shift=int(body["shift"]))
-    try:
-        return Target(to=parse_starts(body["to"], None))
-    except PositionError as error:
-        raise ConfigError(str(error)) from None
+    return read_target(body["to"], UTC)
 
 
 def _selection(body: dict[str, Any]) -> Selection:
-    some = tuple(map(int, body["partitions"])) if "partitions" in body else None
+    some = tuple(sorted(set(map(int, body["partitions"])))) if "partitions" in body else None
     if "topics" in body:
-        return Selection(tuple((name, some) for name in body["topics"]))
+        names = dict.fromkeys(body["topics"])
+        if len(names) * len(some or ()) > _PARTITIONS_MAX:
+            raise Problem(422, "BAD_BODY", f"more than {_PARTITIONS_MAX} partitions at a time")
+        return Selection(tuple((name, some) for name in names))
     if some is not None:
         raise Problem(422, "BAD_BODY", "'partitions' needs 'topics'")
     return ALL
@@ -106,7 +111,7 @@ def _selection(body: dict[str, Any]) -> Selection:
     "Take the last change back, or a named one",
     tag="changes",
     answer=_PLAN,
-    body=record(optional={"change": string("The id of a change.", minLength=1, maxLength=64)}),
+    body=record(optional={"change": string("The id of a change.", minLength=1, maxLength=64), "force": _FORCE}),
     statuses=(404, 409),
 )
 async def undo(call: Call) -> Any:
@@ -114,7 +119,7 @@ async def undo(call: Call) -> Any:
         plan = await call.desk.run(plan_undo(call.desk.cluster, call.path["group"], call.body.get("change")))
     except NothingToUndoError as error:
         raise Problem(404, "NOTHING_TO_UNDO", str(error)) from None
-    return await _carried(call, plan, is_wanted=True)
+    return await _carried(call, plan, is_wanted=True, force=call.body.get("force", False))
 
 
 @operation(
@@ -123,11 +128,12 @@ async def undo(call: Call) -> Any:
     "Delete a group without members, with all it has committed; undo brings that back",
     tag="changes",
     answer=_PLAN,
+    query={"force": _FORCE},
     statuses=(404, 409),
 )
 async def delete(call: Call) -> Any:
     plan = await call.desk.run(plan_delete(call.desk.cluster, call.path["group"]))
-    return await _carried(call, plan, is_wanted=True)
+    return await _carried(call, plan, is_wanted=True, force=call.query["force"])
 
 
 @operation(
@@ -142,8 +148,12 @@ async def changes(call: Call) -> Any:
     return {"changes": [one.document() for one in found]}
 
 
-async def _carried(call: Call, plan: Plan, *, is_wanted: bool) -> dict[str, Any]:
+async def _carried(call: Call, plan: Plan, *, is_wanted: bool, force: bool) -> dict[str, Any]:
     carried = Carried(None)
+    if is_wanted and plan.lineages and not force:
+        raise Problem(
+            409, "SPARK_RULES", f"{checkpoint_rules(plan.group, plan.lineages)}; `force` does it all the same"
+        )
     if is_wanted:
         try:
             carried = await call.desk.run(carry_out(call.desk.cluster, plan, who=f"http {call.who}"))

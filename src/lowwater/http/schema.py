@@ -65,11 +65,11 @@ def problems(schema: Schema, value: Any, where: str = "the body") -> Iterator[st
     if "enum" in schema and value not in schema["enum"]:
         yield f"{where} must be one of {', '.join(map(str, schema['enum']))}"
     if isinstance(value, int | float) and not isinstance(value, bool):
-        yield from _bounds(schema, value, where, "", "minimum", "maximum")
+        yield from _bounds(schema, value, where, "minimum", "maximum")
     elif isinstance(value, str):
-        yield from _bounds(schema, len(value), f"the length of {where}", "", "minLength", "maxLength")
+        yield from _bounds(schema, len(value), f"the length of {where}", "minLength", "maxLength")
     elif isinstance(value, list):
-        yield from _bounds(schema, len(value), f"the length of {where}", "", "minItems", "maxItems")
+        yield from _bounds(schema, len(value), f"the length of {where}", "minItems", "maxItems")
         for place, item in enumerate(value):
             yield from problems(schema.get("items", {}), item, f"{where}[{place}]")
     elif isinstance(value, dict):
@@ -84,11 +84,11 @@ def _is(value: Any, kind: str) -> bool:
     return isinstance(value, _TYPES[kind])
 
 
-def _bounds(schema: Schema, value: float, what: str, unit: str, least: str, most: str) -> Iterator[str]:
+def _bounds(schema: Schema, value: float, what: str, least: str, most: str) -> Iterator[str]:
     if value < schema.get(least, value):
-        yield f"{what} must be at least {schema[least]}{unit}"
+        yield f"{what} must be at least {schema[least]}"
     if value > schema.get(most, value):
-        yield f"{what} must be at most {schema[most]}{unit}"
+        yield f"{what} must be at most {schema[most]}"
 
 
 def _fields(schema: Schema, value: dict[str, Any], where: str) -> Iterator[str]:

@@ -23,6 +23,7 @@ from lowwater.system import SystemClock
 logger = logging.getLogger(__name__)
 
 STOP_S = 3
+CONNECTIONS_MAX = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +57,7 @@ async def _serve(settings: Settings, listening: socket.socket, ready: Callable[[
         lifespan="on",
         timeout_graceful_shutdown=STOP_S,
         timeout_keep_alive=30,
+        limit_concurrency=CONNECTIONS_MAX,
         h11_max_incomplete_event_size=64 * 1024,
     )
     server = _Server(config, desk)

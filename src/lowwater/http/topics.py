@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import base64
+from collections.abc import Mapping
+from datetime import UTC
 from typing import Any
 
 from lowwater.client.admin.browsing import Page, browse
@@ -16,8 +18,8 @@ from lowwater.http.schema import OFFSET_MAX, array, boolean, integer, nullable, 
 from lowwater.types import TopicPartition
 
 BYTES_DEFAULT, BYTES_MAX = 1 << 20, 8 << 20
-ROWS_MAX = 1_000
 BROWSED_MAX = 200
+GLANCE_BYTES = 32 * 1024
 
 _VALUE = {
     "description": "Text; bytes that are not UTF-8 as {base64: …}.",
@@ -40,6 +42,7 @@ _PARTITION = record(
     bytes=nullable(integer()),
     error=nullable(string()),
 )
+_ERRORS = array(record(what=string(), error=string()), "Partitions that could not be asked.")
 _TOPIC = {
     "name": string(),
     "id": string(),
@@ -56,7 +59,7 @@ _TOPIC = {
     "/topics",
     "Topics with their size and rate",
     tag="topics",
-    answer=record(topics=array(record(**_TOPIC)), next=nullable(string()), total=integer()),
+    answer=record(topics=array(record(**_TOPIC)), next=nullable(string()), total=integer(), errors=_ERRORS),
     query={
         "prefix": string("Only names that begin so.", default=""),
         "internal": boolean("Those of the brokers' own too.", default=False),
@@ -87,7 +90,7 @@ async def list_topics(call: Call) -> Any:
                 "rate": call.desk.watch.topic_rate(name),
             }
         )
-    return {"topics": rows, "next": following, "total": len(names)}
+    return {"topics": rows, "next": following, "total": len(names), "errors": _errors(bounds.failed)}
 
 
 @operation(
@@ -159,6 +162,10 @@ async def _settings(call: Call, name: str) -> dict[str, str | None]:
     return {key: one.value for key, one in sorted(entries.items()) if one.is_own}
 
 
+def _errors(failed: Mapping[TopicPartition, ClientError]) -> list[dict[str, str]]:
+    return [{"what": str(one), "error": str(error)} for one, error in sorted(failed.items())]
+
+
 def _id(raw: bytes) -> str:
     return base64.urlsafe_b64encode(raw).decode().rstrip("=")
 
@@ -173,7 +180,7 @@ def _id(raw: bytes) -> str:
     tag="records",
     answer=record(records=array(record(**_RECORD)), next_offset=integer("Where to go on.")),
     query={
-        "offset": integer("The first offset wanted.", default=0, minimum=0, maximum=OFFSET_MAX),
+        "offset": integer("The first offset wanted; without it the log start.", minimum=0, maximum=OFFSET_MAX),
         "max_bytes": integer(
             "As stored; one batch comes in any case.", default=BYTES_DEFAULT, minimum=1, maximum=BYTES_MAX
         ),
@@ -183,7 +190,7 @@ def _id(raw: bytes) -> str:
 )
 async def records(call: Call) -> Any:
     one = TopicPartition(call.path["topic"], partition_of(call))
-    offset = call.query["offset"]
+    offset = await _log_start(call, one) if call.query["offset"] is None else call.query["offset"]
     if call.query["group"] is not None:
         offset = max(offset, await call.desk.committed(call.query["group"], one) or 0)
     outcome = await call.desk.run(browse(call.desk.cluster, {one: offset}, bytes_max=call.query["max_bytes"]))
@@ -191,6 +198,13 @@ async def records(call: Call) -> Any:
         raise await _with_bounds(call, one, offset, outcome.failed[one])
     found: Page = outcome[one]
     return {"records": [as_json(row) for row in found.rows], "next_offset": found.next_offset}
+
+
+async def _log_start(call: Call, one: TopicPartition) -> int:
+    outcome = await call.desk.admin.bounds([one])
+    if one in outcome.failed:
+        raise of_client(outcome.failed[one])
+    return outcome[one].start
 
 
 async def _with_bounds(call: Call, one: TopicPartition, offset: int, error: ClientError) -> Problem:
@@ -208,12 +222,12 @@ async def _with_bounds(call: Call, one: TopicPartition, offset: int, error: Clie
     "Records of all partitions from a start position on, oldest first",
     tag="records",
     answer=record(
-        records=array(record(partition=integer(), **_RECORD)),
+        records=array(record(partition=integer(), cut=boolean("Whether the value is longer than shown."), **_RECORD)),
         starts={"type": "object", "description": "By partition, the offset the position led to."},
-        errors=array(record(what=string(), error=string())),
+        errors=_ERRORS,
     ),
     query={
-        "start": string("A start position: earliest, latest, -1h, @2026-11-16T08:00, 42, -100 …", default="-100"),
+        "start": string("A start position: earliest, latest, -1h, @2026-11-16T08:00 (UTC), 42 …", default="-100"),
         "limit": integer("How many at most.", default=50, minimum=1, maximum=BROWSED_MAX),
         "partition": integer("Only this one.", minimum=0, maximum=2**31 - 1),
     },
@@ -221,7 +235,12 @@ async def _with_bounds(call: Call, one: TopicPartition, offset: int, error: Clie
 )
 async def browse_topic(call: Call) -> Any:
     name, limit = call.path["topic"], call.query["limit"]
-    starts = await call.desk.admin.offsets_at(call.query["start"], [name])
+    try:
+        starts = await call.desk.admin.offsets_at(call.query["start"], [name], zone=UTC)
+    except ClientError as error:
+        if type(error) is not ClientError:
+            raise
+        raise Problem(422, "BAD_VALUE", str(error)) from None  # a position that leads nowhere here
     if call.query["partition"] is not None:
         starts = {one: offset for one, offset in starts.items() if one.partition == call.query["partition"]}
         if not starts:
@@ -233,12 +252,17 @@ async def browse_topic(call: Call) -> Any:
         key=lambda row: (row.timestamp_ms, row.partition, row.offset),
     )
     return {
-        "records": [{"partition": row.partition, **as_json(row)} for row in rows[:limit]],
+        "records": [_glanced_at(row) for row in rows[:limit]],
         "starts": {str(one.partition): offset for one, offset in starts.items()},
-        "errors": [
-            {"what": f"{one.topic}-{one.partition}", "error": str(error)} for one, error in outcome.failed.items()
-        ],
+        "errors": _errors(outcome.failed),
     }
+
+
+def _glanced_at(row: Row) -> dict[str, Any]:
+    """Without the rest of a long value: somebody looks through many."""
+    is_long = row.value is not None and len(row.value) > GLANCE_BYTES
+    shown = row._replace(value=row.value[:GLANCE_BYTES]) if is_long and row.value is not None else row
+    return {"partition": row.partition, "cut": is_long, **as_json(shown)}
 
 
 def as_json(row: Row) -> dict[str, Any]:

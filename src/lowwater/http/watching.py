@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from lowwater.client.admin.offsets import Bounds, bounds
+from lowwater.client.admin.outcomes import Outcomes
 from lowwater.client.admin.topics import list_topics
 from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
@@ -142,7 +143,7 @@ class Watch:
             report = judge(seen, self._history, allowed=self._allowed)
             ends = driver.run(_ends(cluster))
             self._note(seen, report, ends)
-            look = Look(report, seen.groups, ends, driver.monotonic_ms() - began_ms)
+            look = Look(report, seen.groups, dict(ends), driver.monotonic_ms() - began_ms)
         except ClientError as error:
             look = Look(self.look.report, self.look.seen, self.look.ends, self.look.took_ms, str(error))
         except Exception:
@@ -155,18 +156,20 @@ class Watch:
         self.has_looked.set()
         self._on_look(look)
 
-    def _note(self, seen: Observation, report: Report, ends: Mapping[TopicPartition, Bounds]) -> None:
+    def _note(self, seen: Observation, report: Report, ends: Outcomes[TopicPartition, Bounds]) -> None:
         self.courses.take(report)
         self._note_rebalances(seen)
         totals: dict[str, int] = {}
         for one, each in ends.items():
             totals[one.topic] = totals.get(one.topic, 0) + each.end
-        for name, total in totals.items():
+        unsure = {one.topic for one in ends.failed}
+        for name in totals.keys() - unsure:
+            total = totals[name]
             kept = self._ends.setdefault(name, deque(maxlen=RATES_OVER))
             if kept and total < kept[-1][1]:
                 kept.clear()  # another topic of the same name
             kept.append((report.at_ms, total))
-        for name in self._ends.keys() - totals.keys():
+        for name in self._ends.keys() - totals.keys() - unsure:
             del self._ends[name]
 
     def _note_rebalances(self, seen: Observation) -> None:
@@ -177,7 +180,7 @@ class Watch:
             if what := changed(before, now):
                 kept = self._rebalances.setdefault(name, deque(maxlen=REBALANCES_KEPT))
                 kept.append(Rebalance(seen.at_ms, now.state, len(now.members), what))
-        for name in self._rebalances.keys() - seen.groups.keys():
+        for name in () if seen.faults else self._rebalances.keys() - seen.groups.keys():
             del self._rebalances[name]
 
 
@@ -197,7 +200,7 @@ def changed(before: GroupSeen, now: GroupSeen) -> str:
     return ", ".join(parts)
 
 
-async def _ends(cluster: Cluster) -> Mapping[TopicPartition, Bounds]:
+async def _ends(cluster: Cluster) -> Outcomes[TopicPartition, Bounds]:
     topics = await list_topics(cluster)
     wanted = [TopicPartition(name, one.partition) for name, topic in topics.items() for one in topic.partitions]
     return await bounds(cluster, wanted[:PARTITIONS_MAX])

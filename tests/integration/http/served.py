@@ -108,11 +108,24 @@ class Cluster:
             future.result(TIMEOUT_S)
         return topic
 
-    def write(self, topic: str, values: list[bytes], *, partition: int = 0, at_ms: int = 0, **more: Any) -> None:
-        producer = Producer({"bootstrap.servers": self.bootstrap})
+    def write(
+        self,
+        topic: str,
+        values: list[bytes],
+        *,
+        partition: int = 0,
+        at_ms: int = 0,
+        settings: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> None:
+        producer = Producer({"bootstrap.servers": self.bootstrap, **(settings or {})})
         for value in values:
             producer.produce(topic, value, partition=partition, timestamp=at_ms, **more)
         assert producer.flush(TIMEOUT_S) == 0
+
+    def delete_before(self, topic: str, offset: int) -> None:
+        for future in self._admin.delete_records([Place(topic, 0, offset)]).values():
+            future.result(TIMEOUT_S)
 
     def commit(self, group: str, topic: str, offsets: dict[int, int]) -> None:
         consumer = Consumer({"bootstrap.servers": self.bootstrap, "group.id": group})

@@ -8,6 +8,9 @@ import pytest
 from tests.fresh import fresh
 from tests.integration.http.served import Cluster, Served, group_path, until
 
+from lowwater import Admin, TopicPartition
+from lowwater.client.group_offsets import Committed
+
 NOW_MS = int(time.time() * 1000)
 
 
@@ -15,7 +18,12 @@ def test_the_cluster_answers_and_says_so(served: Served) -> None:
     assert served.get("/healthz") == {"ok": True}
     told = served.get("/cluster")
     assert [f"{one['host']}:{one['port']}" for one in told["brokers"]] == [served.bootstrap]
-    assert told["counters"]["requests"]["ApiVersions"] >= 1
+
+
+@pytest.mark.only_against("lowwater")
+def test_the_broker_beside_it_tells_what_it_counts(served: Served) -> None:
+    assert served.get("/cluster")["counters"]["requests"]["ApiVersions"] >= 1
+    assert 'lowwater_broker_requests_total{api="Metadata"}' in served.get("/metrics")
 
 
 # ---- RustLog's three operations
@@ -140,6 +148,20 @@ def test_names_may_hold_slashes_markup_and_control_characters(served: Served, cl
     assert served.get(group_path(group, f"/offsets/{topic}/0")) == {"offset": 0}
 
 
+def test_pages_go_on_behind_a_group_that_went_meanwhile(served: Served, cluster: Cluster) -> None:
+    topic, prefix = cluster.create(fresh("t")), fresh("leaving")
+    names = [f"{prefix}-{one}" for one in range(4)]
+    for name in names:
+        cluster.commit(name, topic, {0: 0})
+    until(lambda: served.get(f"/consumer-groups?prefix={prefix}")["total"] == 4, "all are seen")
+    first = served.get(f"/consumer-groups?prefix={prefix}&limit=2&sort=lag")
+    assert served.ask("DELETE", group_path(names[1])).status == 200
+    until(lambda: served.get(f"/consumer-groups?prefix={prefix}")["total"] == 3, "one is gone")
+    second = served.get(f"/consumer-groups?prefix={prefix}&limit=2&sort=lag&after={first['next']}")
+    assert [one["group"] for one in (*first["groups"], *second["groups"])] == names
+    assert served.ask("GET", "/consumer-groups?after=rubbish").status == 400
+
+
 # ---- changes
 
 
@@ -176,6 +198,32 @@ def test_a_group_with_members_is_not_moved_and_they_are_named(served: Served, cl
         member.close()
 
 
+def test_offsets_are_shifted_and_set_by_moments_without_a_zone(served: Served, cluster: Cluster) -> None:
+    topic, group = cluster.create(fresh("t")), fresh("g")
+    cluster.write(topic, [b"x"] * 10, at_ms=NOW_MS)
+    cluster.commit(group, topic, {0: 6})
+    for body, leads_to in (({"to": "stored-2"}, 4), ({"shift": 3}, 9), ({"to": "@2020-01-01T00:00"}, 0)):
+        told = served.ask("POST", group_path(group, "/reset"), body).body
+        assert [one["new"] for one in told["moved"]] == [leads_to], body
+
+
+def test_a_group_that_follows_a_spark_job_is_moved_only_by_force(served: Served, cluster: Cluster) -> None:
+    topic, group = cluster.create(fresh("t")), fresh("g")
+    cluster.write(topic, [b"x"] * 10)
+    with Admin(served.bootstrap) as admin:  # as the Spark source commits, with its lineage beside the offset
+        admin.alter_group_offsets(group, {TopicPartition(topic, 0): Committed(6, -1, "lowwater:0123abcd")}).checked()
+    path = group_path(group, "/reset")
+    preview = served.ask("POST", path, {"to": "earliest"})
+    assert "checkpoint" in preview.body["warning"]
+    refused = served.ask("POST", path, {"to": "earliest", "execute": True})
+    assert (refused.status, refused.body["error"]["code"]) == (409, "SPARK_RULES")
+    assert "lowwater pipeline reset" in refused.body["error"]["message"]
+    assert served.ask("DELETE", group_path(group)).status == 409
+    assert cluster.committed(group, topic) == [6]
+    assert served.ask("POST", path, {"to": "earliest", "execute": True, "force": True}).status == 200
+    assert cluster.committed(group, topic) == [0]
+
+
 def test_a_deleted_group_can_be_brought_back(served: Served, cluster: Cluster) -> None:
     topic, group = cluster.create(fresh("t")), fresh("g")
     cluster.write(topic, [b"x"] * 3)
@@ -196,6 +244,9 @@ def test_a_deleted_group_can_be_brought_back(served: Served, cluster: Cluster) -
         ({"shift": "5"}, 422),
         ({"to": "earliest", "partitions": [0]}, 422),
         ({"to": "earliest", "execute": 1}, 422),
+        ({"to": "stored", "topics": ["{topic}"]}, 422),
+        ({"to": "earliest", "topics": [str(one) for one in range(1000)], "partitions": list(range(1000))}, 422),
+        (b'{"to": "\\ud800"}', 400),
         ([], 422),
         (b"{", 400),
     ],
@@ -203,10 +254,12 @@ def test_a_deleted_group_can_be_brought_back(served: Served, cluster: Cluster) -
 def test_a_wrong_reset_changes_nothing_and_says_what_is_wrong(
     served: Served, cluster: Cluster, body: object, status: int
 ) -> None:
-    topic, group = cluster.create(fresh("t")), fresh("g")
+    topic, group = cluster.create(fresh("t"), 2), fresh("g")
     cluster.commit(group, topic, {0: 0})
+    if isinstance(body, dict) and "{topic}" in body.get("topics", ()):
+        body = {**body, "topics": [topic]}
     answer = served.ask("POST", group_path(group, "/reset"), body)
-    assert answer.status == status
+    assert answer.status == status, answer
     assert answer.body["error"]["message"]
 
 
@@ -238,7 +291,40 @@ def test_records_are_browsed_from_a_start_position_oldest_first(served: Served, 
     assert "is not a start position" in wrong.body["error"]["message"]
 
 
-def test_metrics_hold_the_lag_of_groups_and_what_the_broker_counts(served: Served, cluster: Cluster) -> None:
+def test_large_records_of_all_partitions_are_browsed_and_cut_short(served: Served, cluster: Cluster) -> None:
+    topic = cluster.create(fresh("large"), 12)
+    for partition in range(12):
+        cluster.write(topic, [bytes([65 + partition]) * 900_000], partition=partition)
+    told = served.get(f"/topics/{topic}/records?start=earliest")
+    assert sorted(one["partition"] for one in told["records"]) == list(range(12))
+    assert all(one["cut"] and len(one["value"]) == 32 * 1024 for one in told["records"])
+    whole = served.get(f"/topics/{topic}/partitions/3/records")
+    assert whole["records"][0]["value"] == "D" * 900_000
+
+
+def test_what_a_few_bytes_unpack_to_comes_in_pages(served: Served, cluster: Cluster) -> None:
+    topic = cluster.create(fresh("packed"))
+    cluster.write(
+        topic, [b"0" * 800_000] * 30, settings={"compression.type": "zstd", "linger.ms": 200, "batch.size": 1_000_000_0}
+    )
+    found, offset = [], 0
+    while offset < 30:
+        told = served.get(f"/topics/{topic}/partitions/0/records?offset={offset}&max_bytes=8000000")
+        assert told["next_offset"] > offset
+        assert sum(len(one["value"]) for one in told["records"]) < 20_000_000
+        found += [one["offset"] for one in told["records"]]
+        offset = told["next_offset"]
+    assert found == list(range(30))
+
+
+def test_without_an_offset_records_come_from_the_log_start(served: Served, cluster: Cluster) -> None:
+    topic = cluster.create(fresh("trimmed"))
+    cluster.write(topic, [b"x"] * 5)
+    cluster.delete_before(topic, 3)
+    assert [one["offset"] for one in served.get(f"/topics/{topic}/partitions/0/records")["records"]] == [3, 4]
+
+
+def test_metrics_hold_the_lag_of_groups(served: Served, cluster: Cluster) -> None:
     topic, group = cluster.create(fresh("t")), fresh("measured")
     cluster.write(topic, [b"x"] * 5)
     cluster.commit(group, topic, {0: 2})
@@ -251,4 +337,3 @@ def test_metrics_hold_the_lag_of_groups_and_what_the_broker_counts(served: Serve
         "the group is seen",
     )
     assert line[0].endswith(" 3.0")
-    assert 'lowwater_broker_requests_total{api="Produce"}' in served.get("/metrics")

@@ -177,6 +177,7 @@ def test_names_full_of_markup_and_control_characters_are_shown_as_text(at: Watch
     assert page.locator("main img, main script, main b.x, main u").count() == 0
 
 
+@pytest.mark.only_against("lowwater")
 def test_the_broker_shows_its_counters(at: Watched) -> None:
     page = at.go("broker")
     expect(page.locator(".scroll table").first).to_contain_text("ApiVersions")

@@ -14,8 +14,14 @@ import lowwater.http.app  # noqa: F401  declares all operations
 from lowwater.http.openapi import document
 
 ENDLESS = "/events"
-# Start positions are a language of their own, a reset wants one of two fields, and an offset may not be in the log.
-UNSURE = ("/topics/{topic}/records", "/consumer-groups/{group}/reset", "/topics/{topic}/partitions/{partition}/records")
+# Start positions are a language of their own, a reset wants one of two fields, an offset may not be in the log, and a place
+# in a list is only known to who gave it out.
+UNSURE = (
+    "/consumer-groups",
+    "/consumer-groups/{group}/reset",
+    "/topics/{topic}/records",
+    "/topics/{topic}/partitions/{partition}/records",
+)
 ADDRESSES = [(path, method) for path, methods in document()["paths"].items() for method in methods if path != ENDLESS]
 
 

@@ -78,7 +78,6 @@ def test_with_a_password_everything_but_the_page_itself_needs_a_login() -> None:
     for path in ("/", "/healthz", "/login", "/static/app.js"):
         guard.check(request(path=path))
     guard.check(request(authorization="Bearer tide"))
-    assert refusal(guard, request(authorization="Bearer ebb")) == (401, "LOGIN_NEEDED")
     assert refusal(guard, request(authorization="Basic tide")) == (401, "LOGIN_NEEDED")
 
 
@@ -100,3 +99,14 @@ def test_a_wrong_password_opens_no_session() -> None:
         with pytest.raises(Problem) as caught:
             locked().login(guess)
         assert caught.value.status == 401
+
+
+@pytest.mark.parametrize(
+    "host", ["127.0.0.1:8080/healthz?", "localhost/static/", "127.0.0.1@evil.example", "[::1", "a b"]
+)
+def test_a_host_that_is_no_name_is_refused(host: str) -> None:
+    assert refusal(locked(), request(path="/topics", host=host)) == (421, "WRONG_HOST")
+
+
+def test_a_wrong_bearer_counts_as_a_guess() -> None:
+    assert refusal(locked(), request(authorization="Bearer ebb")) == (401, "LOGIN_FAILED")

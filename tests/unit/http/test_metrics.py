@@ -95,6 +95,13 @@ def test_what_is_not_known_has_no_sample() -> None:
     assert {labels["partition"] for labels, _ in found["kafka_consumergroup_group_lag"]} == {"0"}
 
 
+def test_when_the_cluster_is_gone_no_old_lag_is_told() -> None:
+    gone = Look(LOOK.report, LOOK.seen, LOOK.ends, LOOK.took_ms, "nobody answers")
+    names = [family.name for family in text_string_to_metric_families(text(gone, None, "cluster").decode())]
+    assert not [name for name in names if name.startswith(("kafka_consumergroup_group", "kafka_partition"))]
+    assert "lowwater_watch_faults" in names
+
+
 def test_a_group_has_one_status() -> None:
     held = [labels["status"] for labels, value in samples()["lowwater_group_status"] if value == 1]
     assert held == ["WARN"]

@@ -6,7 +6,7 @@ from lowwater.client.admin.group_members import GroupMember
 from lowwater.http.courses import POINTS, Courses
 from lowwater.http.paging import page
 from lowwater.http.watching import changed
-from lowwater.lag.observation import GroupSeen
+from lowwater.lag.observation import Fault, GroupSeen
 from lowwater.lag.report import GroupLag, PartitionLag, Report
 from lowwater.lag.rules import Status
 from lowwater.types import TopicPartition
@@ -68,3 +68,20 @@ def test_pages_follow_each_other_without_gap_or_overlap() -> None:
     assert found == names
     assert page(names, 25, None) == (names, None)
     assert page(names, 10, "g0045") == (names[5:15], "g014")
+
+
+def test_courses_keep_groups_whose_broker_does_not_answer() -> None:
+    courses = Courses()
+    courses.take(report(1, a=7, b=3))
+    courses.take(Report(2, report(2, a=8).groups, (Fault("broker 2", "is gone"),)))
+    assert courses.trend("b") == [3]
+    courses.take(report(3, a=9))
+    assert courses.trend("b") == []
+
+
+def test_nobody_fills_memory_by_asking_for_groups_that_are_not_there() -> None:
+    courses = Courses()
+    courses.take(report(1, a=7))
+    for name in ("a", "x", "y"):
+        courses.of(name)
+    assert courses._wanted == {"a"}

@@ -48,7 +48,7 @@ export const api = {
   courses: (name) => ask("GET", group(name, "/course")),
   changes: (name) => ask("GET", group(name, "/changes")),
   reset: (name, wanted) => ask("POST", group(name, "/reset"), wanted),
-  undo: (name, change) => ask("POST", group(name, "/undo"), change === undefined ? {} : { change }),
+  undo: (name, change) => ask("POST", group(name, "/undo"), change ? { change } : {}),
   remove: (name) => ask("DELETE", group(name)),
   topics: (wanted) => ask("GET", `/topics${query(wanted)}`),
   topic: (name) => ask("GET", `/topics/${part(name)}`),

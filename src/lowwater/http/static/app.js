@@ -1,6 +1,6 @@
 // Which view is shown, what keeps it fresh, and what the keyboard does.
 import { api, listen, onLoginNeeded, onSample } from "./api.js";
-import { h, notice } from "./dom.js";
+import { h, notice, shown } from "./dom.js";
 import { brokerView } from "./broker.js";
 import { groupView } from "./group.js";
 import { groupsView } from "./groups.js";
@@ -14,10 +14,14 @@ const KEYS = [["g", "groups"], ["t", "topics"], ["b", "broker"], ["/", "filter"]
 
 function find() {
   const [, section = "groups", ...rest] = location.hash.split("/");
-  const name = rest.length ? decodeURIComponent(rest.join("/")) : null;
+  const name = rest.length ? decoded(rest.join("/")) : null;
   if (section === "topics") return [section, name === null ? topicsView() : topicView(name)];
   if (section === "broker") return [section, brokerView()];
   return ["groups", name === null ? groupsView() : groupView(name)];
+}
+
+function decoded(text) {
+  try { return decodeURIComponent(text); } catch { return text; }
 }
 
 function show() {
@@ -41,7 +45,7 @@ async function refresh(mine = turn) {
   } catch (error) {
     if (mine !== turn || error.status === 401) return;
     main.querySelector(".failure.whole")?.remove();
-    main.prepend(h("p", { class: "failure whole", role: "alert" }, error.message));
+    main.prepend(h("p", { class: "failure whole", role: "alert" }, shown(error.message)));
   }
 }
 

@@ -54,6 +54,7 @@ export class Chart {
   }
 
   show(times, lines) {
+    if (this.closed) return;
     const data = [times.map((one) => one / 1000), ...lines.map((one) => one.values)];
     const labels = JSON.stringify(lines.map((one) => one.label));
     if (this.plot && labels === this.labels) {
@@ -86,6 +87,7 @@ export class Chart {
   }
 
   close() {
+    this.closed = true;
     this.sized.disconnect();
     if (this.plot) this.plot.destroy();
     this.plot = null;

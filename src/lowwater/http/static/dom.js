@@ -41,6 +41,19 @@ export function count(value) {
   return `${(value / 1000 ** step).toPrecision(3)} ${SI[step]}`;
 }
 
+/** An offset, to the last digit: two that differ must look different. */
+export function exact(value) {
+  return value === null || value === undefined ? UNKNOWN : value.toLocaleString("en");
+}
+
+/** New content, with the focus where it was. */
+export function repaint(place, ...nodes) {
+  const focusable = "a, button, input, select";
+  const at = [...place.querySelectorAll(focusable)].indexOf(document.activeElement);
+  place.replaceChildren(...nodes);
+  if (at >= 0) place.querySelectorAll(focusable)[at]?.focus({ preventScroll: true });
+}
+
 export function rate(value) {
   if (value === null || value === undefined) return UNKNOWN;
   return `${value < 10 ? value.toFixed(1) : count(value)}/s`;

@@ -1,7 +1,7 @@
 // One group: how far behind, since when, who reads what, and how to move it.
 import { api } from "./api.js";
 import { Chart } from "./charts.js";
-import { count, h, notice, pill, rate, several, shown, span, table, tile, time } from "./dom.js";
+import { count, exact, h, notice, pill, rate, repaint, several, shown, span, table, tile, time } from "./dom.js";
 
 const LINES_MAX = 7;
 
@@ -14,7 +14,7 @@ export function groupView(name) {
   const members = h("div", {});
   const events = h("div", {});
   const changes = h("div", {});
-  const reset = h("button", { type: "button", class: "main", onclick: () => resetDialog(name, latest, refresh) }, "Move offsets…");
+  const reset = h("button", { type: "button", class: "main", onclick: () => resetDialog(name, latest, changed) }, "Move offsets…");
   const remove = h("button", { type: "button", onclick: () => removeDialog(name) }, "Delete…");
   const node = h("section", {},
     h("div", { class: "bar" }, h("h1", {}, h("a", { href: "#/groups" }, "Groups"), " / ", h("span", { class: "name" }, shown(name))), reset, remove),
@@ -22,13 +22,15 @@ export function groupView(name) {
     h("h2", {}, "Partitions"), partitions, h("h2", {}, "Members"), members,
     h("h2", {}, "Rebalances seen"), events, h("h2", {}, "Offsets moved by hand"), changes);
   let latest = null;
+  let changesStale = true;
+  const changed = () => { changesStale = true; return refresh(); };
 
   const columns = [
     { label: "Status", cell: (one) => pill(one.status) },
     { label: "Topic", cell: (one) => h("a", { href: `#/topics/${encodeURIComponent(one.topic)}` }, shown(one.topic)) },
     { label: "Partition", numeric: true, cell: (one) => String(one.partition) },
-    { label: "Committed", numeric: true, cell: (one) => count(one.committed) },
-    { label: "End", numeric: true, cell: (one) => count(one.end) },
+    { label: "Committed", numeric: true, cell: (one) => exact(one.committed) },
+    { label: "End", numeric: true, cell: (one) => exact(one.end) },
     { label: "Lag", numeric: true, cell: (one) => count(one.lag) },
     { label: "Time lag", numeric: true, cell: (one) => span(one.time_lag_ms) },
     { label: "In", numeric: true, cell: (one) => rate(one.rate_in) },
@@ -53,7 +55,7 @@ export function groupView(name) {
   }
 
   async function refresh() {
-    const [told, courses, moved] = await Promise.all([api.group(name), api.courses(name), api.changes(name)]);
+    const [told, courses] = await Promise.all([api.group(name), api.courses(name)]);
     latest = told;
     const { lag: report } = told;
     tiles.replaceChildren(
@@ -63,15 +65,18 @@ export function groupView(name) {
       tile("Lag", count(report.lag), "records"),
       tile("Time lag", span(longest(report.partitions)), "of the oldest record to be read"),
     );
-    advice.textContent = [capital(report.recommendation.text), told.owner].filter(Boolean).join(" ");
+    advice.textContent = shown([capital(report.recommendation.text), told.owner].filter(Boolean).join(" "));
     draw(courses);
-    partitions.replaceChildren(table(columns, report.partitions, { empty: "Nothing committed, and nothing assigned." }));
-    members.replaceChildren(table(memberColumns, told.members, { empty: "Nobody reads at the moment." }));
+    repaint(partitions, table(columns, report.partitions, { empty: "Nothing committed, and nothing assigned." }));
+    repaint(members, table(memberColumns, told.members, { empty: "Nobody reads at the moment." }));
     events.replaceChildren(table([
       { label: "When", cell: (one) => time(one.at_ms) }, { label: "State", cell: (one) => one.state },
       { label: "Members", numeric: true, cell: (one) => count(one.members) }, { label: "What", cell: (one) => one.what },
     ], told.rebalances, { empty: "None since this server began to look." }));
-    showChanges(moved);
+    if (changesStale) {
+      changesStale = false;
+      showChanges(await api.changes(name));
+    }
     remove.disabled = told.members.length > 0;
   }
 
@@ -90,15 +95,19 @@ export function groupView(name) {
       { label: "What", cell: (one) => shown(one.outcome === "done" ? one.verb : `${one.verb}: ${one.outcome || "not finished"}`) },
       { label: "By", cell: (one) => shown(one.who) },
       { label: "Partitions", numeric: true, cell: (one) => count(one.partitions.length) },
-      { label: "", cell: (one) => h("button", { type: "button", class: "chip", onclick: () => undo(name, one.id, refresh) }, "Undo") },
+      { label: "", cell: (one) => h("button", { type: "button", class: "chip", onclick: () => undo(name, one.id, changed) }, "Undo") },
     ], moved.changes, { empty: "None." }));
   }
 
   return {
     node, title: name, refresh,
-    reset: () => resetDialog(name, latest, refresh),
+    reset: () => resetDialog(name, latest, changed),
     close() { lag.close(); timeLag.close(); },
   };
+}
+
+function lines(message) {
+  return message.split("\n").map(shown).join("\n");
 }
 
 function capital(text) {
@@ -166,42 +175,46 @@ function resetDialog(name, told, refresh) {
     h("form", { class: "bar", onsubmit: (event) => { event.preventDefault(); look(); } }, h("label", {}, "To ", to), topic, h("button", {}, "Preview"), examples),
     failure, preview,
     h("div", { class: "bar end" }, h("button", { type: "button", onclick: () => dialog.close() }, "Cancel"), execute));
-  let wanted = null;
+  let wanted = null, turn = 0;
 
-  const forget = () => { execute.disabled = true; preview.replaceChildren(); };
+  const forget = () => { turn += 1; execute.disabled = true; preview.replaceChildren(); };
   to.addEventListener("input", forget);
   topic.addEventListener("change", forget);
 
   async function look() {
+    const mine = ++turn;
     failure.textContent = "";
     execute.disabled = true;
-    wanted = { to: to.value.trim(), ...(topic.value ? { topics: [topic.value] } : {}) };
+    const asked = { to: to.value.trim(), ...(topic.value ? { topics: [topic.value] } : {}) };
     try {
-      const plan = await api.reset(name, wanted);
+      const plan = await api.reset(name, asked);
+      if (mine !== turn) return; // what is shown is what will be done
+      wanted = asked;
       preview.replaceChildren(table([
         { label: "Topic", cell: (one) => shown(one.topic) },
         { label: "Partition", numeric: true, cell: (one) => String(one.partition) },
-        { label: "Now", numeric: true, cell: (one) => count(one.old) },
+        { label: "Now", numeric: true, cell: (one) => exact(one.old) },
         { label: "", cell: () => "→" },
-        { label: "Then", numeric: true, cell: (one) => count(one.new) },
+        { label: "Then", numeric: true, cell: (one) => exact(one.new) },
         { label: "Note", cell: (one) => h("span", { class: "soft" }, shown(one.note || "")) },
       ], plan.moved, { empty: "Nothing would change." }));
       execute.disabled = plan.moved.length === 0;
     } catch (error) {
+      if (mine !== turn) return;
       preview.replaceChildren();
-      failure.textContent = error.message;
+      failure.textContent = lines(error.message);
     }
   }
 
   async function run() {
     execute.disabled = true;
     try {
-      const done = await api.reset(name, { ...wanted, execute: true });
+      const done = await api.reset(name, { ...wanted, execute: true, force: Boolean(told.owner) });
       dialog.close();
       notice(`${several(done.moved.length, "partition")} moved.`, { action: { label: "Undo", run: () => undo(name, done.change, refresh) } });
       await refresh();
     } catch (error) {
-      failure.textContent = error.message;
+      failure.textContent = lines(error.message);
     }
   }
 

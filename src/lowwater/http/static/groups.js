@@ -1,7 +1,7 @@
 // All groups: what is behind, by how much, and which way it goes.
 import { api } from "./api.js";
 import { spark } from "./charts.js";
-import { count, h, pill, shown, span, table, tile } from "./dom.js";
+import { count, h, pill, repaint, shown, span, table, tile } from "./dom.js";
 
 const PAGE = 100;
 
@@ -34,8 +34,12 @@ export function groupsView() {
     return h("span", { class: "soft", title: names.map(shown).join("\n") }, names.length > 3 ? `${few} and ${names.length - 3} more` : few || "–");
   }
 
+  let turn = 0;
+
   async function refresh() {
+    const mine = ++turn;
     const told = await api.groups({ prefix: filter.value, show: status.value, limit: PAGE, after });
+    if (mine !== turn) return; // a newer question was asked meanwhile
     following = told.next;
     tiles.replaceChildren(
       tile("Groups", count(told.totals.groups)),
@@ -44,7 +48,7 @@ export function groupsView() {
       tile("Longest time lag", span(told.totals.time_lag_ms)),
     );
     errors.replaceChildren(...told.errors.map((one) => h("p", { class: "failure" }, `${shown(one.what)}: ${shown(one.error)}`)));
-    list.replaceChildren(table(columns, told.groups, {
+    repaint(list, table(columns, told.groups, {
       empty: told.totals.groups ? "No group fits the filter." : "No groups yet. They appear as soon as a consumer joins or commits.",
       href: (one) => `#/groups/${encodeURIComponent(one.group)}`,
     }));

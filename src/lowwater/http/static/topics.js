@@ -1,6 +1,6 @@
 // Topics, one topic, and the records in it.
 import { api } from "./api.js";
-import { bytes, count, h, notice, rate, shown, table, tile, time } from "./dom.js";
+import { bytes, count, exact, h, notice, rate, repaint, shown, table, tile, time } from "./dom.js";
 
 const PAGE = 100;
 const LONG = 120;
@@ -22,10 +22,14 @@ export function topicsView() {
     { label: "In", numeric: true, cell: (one) => rate(one.rate) },
   ];
 
+  let turn = 0;
+
   async function refresh() {
+    const mine = ++turn;
     const told = await api.topics({ prefix: filter.value, internal: internal.checked, limit: PAGE, after });
+    if (mine !== turn) return; // a newer question was asked meanwhile
     following = told.next;
-    list.replaceChildren(table(columns, told.topics, {
+    repaint(list, ...told.errors.map((one) => h("p", { class: "failure" }, `${shown(one.what)}: ${shown(one.error)}`)), table(columns, told.topics, {
       empty: "No topics here. `lowwater topics create NAME` makes one.",
       href: (one) => `#/topics/${encodeURIComponent(one.name)}`,
     }));
@@ -53,8 +57,8 @@ export function topicView(name) {
     { label: "Partition", numeric: true, cell: (one) => String(one.partition) },
     { label: "Leader", numeric: true, cell: (one) => (one.leader < 0 ? "none" : String(one.leader)) },
     { label: "In sync", cell: (one) => `${one.in_sync.length} of ${one.replicas.length}` },
-    { label: "Start", numeric: true, cell: (one) => count(one.start) },
-    { label: "End", numeric: true, cell: (one) => count(one.end) },
+    { label: "Start", numeric: true, cell: (one) => exact(one.start) },
+    { label: "End", numeric: true, cell: (one) => exact(one.end) },
     { label: "Size", numeric: true, cell: (one) => bytes(one.bytes) },
     { label: "", cell: (one) => (one.error ? h("span", { class: "failure" }, shown(one.error)) : "") },
   ];
@@ -96,7 +100,7 @@ function recordsBrowser(name) {
     { label: "Partition", numeric: true, cell: (one) => String(one.partition) },
     { label: "Offset", numeric: true, cell: (one) => String(one.offset) },
     { label: "Key", cell: (one) => value(one.key) },
-    { label: "Value", cell: (one) => value(one.value) },
+    { label: "Value", cell: (one) => [value(one.value), one.cut ? h("span", { class: "soft" }, " (longer)") : null].flat() },
     { label: "Headers", cell: (one) => one.headers.map(([key, each]) => h("div", { class: "header" }, h("b", {}, text(key)), " ", value(each))) },
   ];
 
@@ -108,7 +112,7 @@ function recordsBrowser(name) {
       for (const one of told.errors) notice(`${shown(one.what)}: ${shown(one.error)}`, { bad: true });
     } catch (error) {
       failure.hidden = false;
-      failure.textContent = error.message;
+      failure.textContent = lines(error.message);
     }
   }
 
@@ -121,6 +125,10 @@ function recordsBrowser(name) {
       partition.value = chosen;
     },
   };
+}
+
+function lines(message) {
+  return message.split("\n").map(shown).join("\n");
 }
 
 function text(one) {
