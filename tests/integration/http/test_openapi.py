@@ -14,8 +14,8 @@ import lowwater.http.app  # noqa: F401  declares all operations
 from lowwater.http.openapi import document
 
 ENDLESS = "/events"
-# Start positions are a language of their own, a reset wants one of two fields, an offset may not be in the log, and a place
-# in a list is only known to who gave it out.
+# Start positions are a language of their own, a reset wants one of two fields, an offset may not be in the log, and a
+# place in a list is only known to who gave it out.
 UNSURE = (
     "/consumer-groups",
     "/consumer-groups/{group}/reset",
