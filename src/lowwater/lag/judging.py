@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
@@ -19,6 +20,7 @@ from lowwater.lag.rules import Status, catch_up_ms, rate_in, rate_out, status_of
 from lowwater.types import TopicPartition
 
 _NOBODY_KNOWS = Standing(fault="nobody looked")
+_AHEAD_MAX_MS = 60_000  # clocks that are further ahead tell nothing
 
 
 class _Behind(NamedTuple):
@@ -29,6 +31,8 @@ class _Behind(NamedTuple):
     problem: Problem | None = None
     detail: str | None = None
     lost: int = 0
+    arrived_ms: int | None = None
+    """When the record came that is read next."""
 
 
 def judge(observation: Observation, history: History, *, allowed: int = 0) -> Report:
@@ -83,6 +87,14 @@ class _Judging:
         found = self._behind(one, committed, standing)
         commits = self._history.commits(self._group.group, one)
         into, out_of = rate_in(self._history.samples(one)), rate_out(commits, self._told_ms)
+        status = status_of(
+            commits,
+            found.lag,
+            self._told_ms,
+            allowed=self._allowed,
+            is_read=self._is_read,
+            arrived_ms=found.arrived_ms,
+        )
         member = self._reader.get(one)
         return PartitionLag(
             one.topic,
@@ -91,7 +103,7 @@ class _Judging:
             standing.end,
             found.lag,
             found.time_lag_ms,
-            status_of(commits, found.lag, self._told_ms, allowed=self._allowed, is_read=self._is_read),
+            status,
             standing.start,
             into,
             out_of,
@@ -143,10 +155,23 @@ class _Judging:
             records = "1 record was" if lost == 1 else f"{lost} records were"
             detail = f"{records} deleted before the group read them: the log begins at {start}"
             return _Behind(lag, time_lag_ms, Problem.AGED_OUT, detail, lost)
+        arrived_ms = self._arrived_ms(one, offset, stamp) if lag else None
         if stamp is not None and stamp.is_open:
             detail = "the next record belongs to a transaction that is still open"
-            return _Behind(lag, time_lag_ms, Problem.OPEN_TRANSACTION, detail)
-        return _Behind(lag, time_lag_ms)
+            return _Behind(lag, time_lag_ms, Problem.OPEN_TRANSACTION, detail, arrived_ms=arrived_ms)
+        return _Behind(lag, time_lag_ms, arrived_ms=arrived_ms)
+
+    def _arrived_ms(self, one: TopicPartition, offset: int, stamp: Stamp | None) -> int | None:
+        """By its timestamp, where that is one, and not before a look that did not find it, nor after one that did."""
+        samples = self._history.samples(one)
+        where = offset if stamp is None else stamp.offset  # behind markers of transactions, for instance
+        seen = bisect_right(samples, where, key=lambda sample: sample.end)
+        missed_ms = samples[seen - 1].at_ms if seen else None
+        if stamp is None or not 0 <= stamp.timestamp_ms <= self._now_ms + _AHEAD_MAX_MS:
+            return missed_ms
+        found_ms = samples[seen].at_ms if seen < len(samples) else self._now_ms
+        told_ms = min(stamp.timestamp_ms, found_ms)
+        return told_ms if missed_ms is None else max(told_ms, missed_ms)
 
     def _age_ms(self, stamp: Stamp | None) -> int | None:
         if stamp is None or stamp.timestamp_ms < 0:
