@@ -1,14 +1,13 @@
 """`python -m examples.backfill`: rows that a watermark drops from one backlog, by how its micro-batches are cut.
 
-Prints the numbers, and writes them with what Spark told of each micro-batch: --out FILE. Spark's own Kafka connector is
-part of it where `make peers` has brought it.
+Prints the numbers, writes them with what Spark told of each micro-batch (--out FILE), and draws it (--chart FILE).
+Spark's own Kafka connector is part of it where `make peers` has brought it.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
-import os
 import sys
 import tempfile
 from pathlib import Path
@@ -19,23 +18,13 @@ from pyspark.sql import SparkSession
 from examples.backfill import sample
 from examples.backfill.loading import load, read_times
 from examples.backfill.queries import DELAY, Outcome, Way, run, ways
-from lowwater.spark.java import use_java
-from lowwater.spark.launchers import worker_python
+from examples.event_time import Panel, draw
+from examples.small_spark import small_spark
 from lowwater.testing import Broker
 
 TOPIC = "readings"
 CUT, LIMIT = "12h", 400
 CONNECTOR = Path(__file__).resolve().parents[2] / ".peers" / "spark" / "libs"
-CONFS = {
-    "spark.driver.host": "127.0.0.1",
-    "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
-    "spark.ui.showConsoleProgress": "false",
-    "spark.log.level": "ERROR",
-    "spark.sql.shuffle.partitions": "2",
-    "spark.sql.session.timeZone": "UTC",
-    "spark.sql.streaming.numRecentProgressUpdates": "10000",
-}
 
 
 def main() -> int:
@@ -50,6 +39,8 @@ def main() -> int:
         print(f"  {outcome.way:25} {outcome.dropped:6,}   ({len(outcome.batches)} batches)")
     if not jars:
         print("  Spark's Kafka connector is not here: `make peers` brings it.")
+    if asked.chart:
+        Path(asked.chart).write_text(draw([_panel(outcome) for outcome in reversed(outcomes.values())]))
     if asked.out:
         Path(asked.out).write_text(json.dumps(_document(asked, rows, outcomes), indent=1) + "\n")
     return 0 if outcomes["aligned"].dropped == 0 else 1
@@ -58,6 +49,7 @@ def main() -> int:
 def _arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m examples.backfill")
     parser.add_argument("--out", help="write the numbers there, as JSON")
+    parser.add_argument("--chart", help="draw the event time that partitions reach, batch by batch, as SVG")
     parser.add_argument("--cut", default=CUT, help=f"the span of event time of a batch ({CUT})")
     parser.add_argument("--limit", type=int, default=LIMIT, help=f"maxOffsetsPerTrigger ({LIMIT})")
     parser.add_argument("--connector", default=str(CONNECTOR), help="where the jars of Spark's Kafka connector are")
@@ -77,13 +69,19 @@ def _run_all(chosen: dict[str, Way], bootstrap: str, folder: Path, jars: list[Pa
 
 
 def _session(folder: Path, jars: list[Path]) -> SparkSession:
-    use_java()
-    os.environ["PYSPARK_PYTHON"] = os.environ["PYSPARK_DRIVER_PYTHON"] = str(worker_python())
-    builder = SparkSession.builder.master("local[2]").appName("backfill")
     more = {"spark.sql.warehouse.dir": str(folder / "warehouse"), "spark.jars": ",".join(map(str, jars))}
-    for name, value in {**CONFS, **more}.items():
-        builder = builder.config(name, value)
-    return builder.getOrCreate()
+    return small_spark("backfill", more)
+
+
+def _panel(outcome: Outcome) -> Panel:
+    """Drawn from what Spark told of the query's micro-batches."""
+    partitions = sorted({one for batch in outcome.batches for one in batch.ends})
+    return Panel(
+        outcome.way,
+        f"{outcome.dropped:,} of {outcome.rows:,} rows dropped as late",
+        {f"{one}: {sample.WHAT[one]}": [batch.reached_ms.get(one) for batch in outcome.batches] for one in partitions},
+        [batch.watermark_ms for batch in outcome.batches],
+    )
 
 
 def _document(asked: argparse.Namespace, rows: int, outcomes: dict[str, Outcome]) -> dict[str, Any]:

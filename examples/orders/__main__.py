@@ -13,7 +13,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from examples.orders import check, sample
+from examples.orders import chart, check, sample
 from examples.orders.loading import create_topics, load
 from lowwater.testing import Broker
 
@@ -26,11 +26,12 @@ _LOADED = "days-loaded"
 
 def main() -> int:
     asked = _arguments()
-    return make_run(Path(asked.run_dir).absolute(), asked.orders, run_pipeline)
+    return make_run(Path(asked.run_dir).absolute(), asked.orders, run_pipeline, split_plainly)
 
 
-def make_run(run_dir: Path, orders: int, run: Callable[[str, Path], int]) -> int:
-    """Loads, runs and checks; the exit code. `run` is given the bootstrap server, and returns an exit code too."""
+def make_run(run_dir: Path, orders: int, run: Callable[[str, Path], int], split: Callable[[str, Path], None]) -> int:
+    """Loads, runs, checks and draws; the exit code. `run` is given the bootstrap server, and returns an exit code too;
+    `split` reads the topics once more, in batches that are cut as Spark does."""
     started_s = time.perf_counter()
     run_dir.mkdir(parents=True, exist_ok=True)
     # Compiled once on a machine: better now than by all workers at the same time.
@@ -47,6 +48,9 @@ def make_run(run_dir: Path, orders: int, run: Callable[[str, Path], int]) -> int
             return code
         print("4. Every record, and where it went:\n")
         code = check.main(broker.bootstrap, str(run_dir))
+        split(broker.bootstrap, run_dir)
+        told = chart.make_chart(broker.bootstrap, run_dir)
+        print(f"\n5. Event time, batch by batch: {told}; drawn in {_short(run_dir / 'event-time.svg')}.")
     print(_ending(run_dir, time.perf_counter() - started_s))
     return code
 
@@ -94,6 +98,11 @@ def run_pipeline(bootstrap: str, run_dir: Path) -> int:
     variables = {**os.environ, "BOOTSTRAP": bootstrap, "RUN_DIR": str(run_dir)}
     command = [sys.executable, "-m", "lowwater.cli.main", "pipeline", "run", str(PIPELINE)]
     return subprocess.run(command, env=variables).returncode
+
+
+def split_plainly(bootstrap: str, run_dir: Path) -> None:
+    command = [sys.executable, "-m", "examples.orders.plain", bootstrap, str(run_dir / chart.PLAIN)]
+    subprocess.run(command, check=True, stderr=subprocess.DEVNULL)
 
 
 def _ending(run_dir: Path, seconds: float) -> str:

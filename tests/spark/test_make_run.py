@@ -8,8 +8,9 @@ from pathlib import Path
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from examples.orders import check
+from examples.orders import chart, check
 from examples.orders.__main__ import PIPELINE, make_run
+from examples.orders.plain import read_plainly
 from examples.orders.reading import read_batches
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from lowwater.spark.pipeline.reporting import Reporting, report
 from lowwater.testing import Broker
 
 ORDERS_A_DAY = 60
+PLAIN_LIMIT = 70
 PARTITIONS = 9  # of the three topics together
 Run = Callable[[str, Path], int]
 
@@ -65,16 +67,24 @@ def spoil_a_row(run_dir: Path) -> None:
     pq.write_table(spoilt, file)
 
 
-def test_make_run_goes_on_where_it_ended_and_notices_a_wrong_row(run: Run, tmp_path: Path, capsys) -> None:
+def test_make_run_goes_on_where_it_ended_and_notices_a_wrong_row(
+    run: Run, session: SparkSession, tmp_path: Path, capsys
+) -> None:
+    def split(bootstrap: str, run_dir: Path) -> None:
+        read_plainly(session, bootstrap, str(run_dir / chart.PLAIN), limit=PLAIN_LIMIT)
+
     run_dir = tmp_path / "run"
-    assert make_run(run_dir, ORDERS_A_DAY, run) == 0
+    assert make_run(run_dir, ORDERS_A_DAY, run, split) == 0
     first = capsys.readouterr().out
     assert "Loaded 3 days" in first
     assert "Spark begins" in first
     assert "Checked: all" in first
+    assert "hours apart when split by offsets, " in first
+    drawn = (run_dir / "event-time.svg").read_text()
+    assert drawn.count('class="line"') >= 2 * PARTITIONS
     batches = len(read_batches(run_dir / "checkpoint" / "by_hour"))
 
-    assert make_run(run_dir, ORDERS_A_DAY, run) == 0
+    assert make_run(run_dir, ORDERS_A_DAY, run, split) == 0
     second = capsys.readouterr().out
     assert "Loaded another day" in second
     assert "Spark goes on from the checkpoint" in second
