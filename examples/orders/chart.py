@@ -27,15 +27,20 @@ def make_chart(bootstrap: str, run_dir: Path) -> str:
         panel("Cut at one moment: this pipeline", read_batches(run_dir / "checkpoint" / "by_hour"), logs),
     ]
     (run_dir / "event-time.svg").write_text(draw(panels))
-    apart, together = (apart_ms(each) / HOUR_MS for each in panels)
-    return f"partitions drift up to {apart:.0f} hours apart when split by offsets, {together:.0f} with cuts"
+    apart, together = map(told_apart, panels)
+    return f"partitions drift {apart} apart when split by offsets, {together} with cuts"
 
 
 def panel(title: str, batches: Sequence[Batch], logs: Logs) -> Panel:
     partitions = sorted({one for batch in batches for one in batch.ranges})
     lines = {f"{topic}-{number}": reached((topic, number), batches, logs) for topic, number in partitions}
     drawn = Panel(title, "", lines, [batch.watermark_ms or None for batch in batches])
-    return Panel(title, f"up to {apart_ms(drawn) / HOUR_MS:.0f} hours apart", lines, drawn.watermarks)
+    return Panel(title, f"{told_apart(drawn)} apart", lines, drawn.watermarks)
+
+
+def told_apart(drawn: Panel) -> str:
+    hours = round(apart_ms(drawn) / HOUR_MS)
+    return "less than an hour" if hours < 1 else f"up to {hours} hours"
 
 
 def reached(one: Partition, batches: Sequence[Batch], logs: Logs) -> list[int | None]:

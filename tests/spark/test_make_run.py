@@ -79,7 +79,7 @@ def test_make_run_goes_on_where_it_ended_and_notices_a_wrong_row(
     assert "Loaded 3 days" in first
     assert "Spark begins" in first
     assert "Checked: all" in first
-    assert "hours apart when split by offsets, " in first
+    assert " apart when split by offsets, less than an hour with cuts" in first
     drawn = (run_dir / "event-time.svg").read_text()
     assert drawn.count('class="line"') >= 2 * PARTITIONS
     batches = len(read_batches(run_dir / "checkpoint" / "by_hour"))
