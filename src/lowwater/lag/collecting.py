@@ -73,14 +73,15 @@ class Observer:
         """ClientError when no broker can be asked at all; who does not answer else is named in `faults`."""
         faults: list[Fault] = []
         listed = await self._listed(faults) if groups is None else None
+        is_all = listed is not None and not faults
         names = list(dict.fromkeys(groups if groups is not None else listed or ()))
         seen = await self._groups(names, listed, faults)
         partitions = sorted({one for group in seen.values() for one in group.partitions})
         standing = await self._standing(partitions, faults)
         now_ms = self._cluster.network.driver.now_ms()
         next_records = await self._next_records(seen, standing, faults) if self._reads_times else {}
-        commits = await self._commits(seen)
-        return Observation(now_ms, seen, standing, next_records, commits, tuple(dict.fromkeys(faults)))
+        commits = await self._commits(seen, is_all)
+        return Observation(now_ms, seen, standing, next_records, commits, tuple(dict.fromkeys(faults)), is_all)
 
     # ---- groups
 
@@ -135,9 +136,11 @@ class Observer:
         self._stamps |= {(places[place], place): stamp for place, stamp in fresh.items()}
         return {**known, **found}
 
-    async def _commits(self, seen: Mapping[str, GroupSeen]) -> tuple[LoggedCommit, ...]:
+    async def _commits(self, seen: Mapping[str, GroupSeen], is_all: bool) -> tuple[LoggedCommit, ...]:
         if self._log is None:
             return ()
+        if is_all:
+            self._log.forget_others(seen)
         return await self._log.commits({name: len(group.committed) for name, group in seen.items() if group.committed})
 
 

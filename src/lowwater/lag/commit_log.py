@@ -5,9 +5,9 @@ Whoever may read that topic knows of every commit, also of those that did not mo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 
-from lowwater.client.admin.offsets import bounds
+from lowwater.client.admin.offsets import Bounds, bounds
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
 from lowwater.client.read_rows import read_rows
@@ -33,50 +33,57 @@ def home_of(group: str, partitions: int) -> int:
 
 
 class CommitLog:
-    """Reads a tail first, and what came since whenever it is asked again."""
+    """Reads a tail first, and what came since whenever it is asked again: each commit is told once."""
 
     def __init__(self, cluster: Cluster) -> None:
         self._cluster = cluster
-        self._read_up_to: dict[TopicPartition, int] = {}
-        self._groups: set[str] = set()
+        self._told_up_to: dict[str, int] = {}
+        """By group, the offset from which on its commits were not told yet."""
 
     async def commits(self, groups: Mapping[str, int]) -> tuple[LoggedCommit, ...]:
         """New commits of these groups, given with the number of partitions that each has offsets for.
 
         Nothing when the topic may not be read, or cannot be just now.
         """
-        if not groups.keys() <= self._groups:
-            self._read_up_to.clear()  # what was passed over before is wanted now
-            self._groups |= groups.keys()
         try:
             return await self._new(groups)
         except ClientError:
             return ()
 
+    def forget_others(self, groups: Collection[str]) -> None:
+        """There are no groups but these."""
+        self._told_up_to = {group: offset for group, offset in self._told_up_to.items() if group in groups}
+
     async def _new(self, groups: Mapping[str, int]) -> tuple[LoggedCommit, ...]:
         topic = (await self._cluster.present([TOPIC])).get(TOPIC)
         if topic is None or not groups:
             return ()
-        wanted: dict[TopicPartition, int] = {}
+        homes: dict[TopicPartition, dict[str, int]] = {}
         for group, count in groups.items():
-            home = TopicPartition(TOPIC, home_of(group, len(topic.partitions)))
-            wanted[home] = wanted.get(home, 0) + count
-        found = await bounds(self._cluster, wanted)
-        ranges = {}
-        for home, each in found.items():
-            tail = min(max(3 * COMMITS_KEPT * wanted[home], TAIL_MIN), TAIL_MAX)
-            ranges[home] = (max(self._read_up_to.get(home, each.end - tail), each.start), each.end)
-        rows = await read_rows(self._cluster, ranges)
-        for home in rows:
-            self._read_up_to[home] = ranges[home][1]
-        return tuple(commit for each in rows.values() for commit in _commits(each, groups))
+            homes.setdefault(TopicPartition(TOPIC, home_of(group, len(topic.partitions))), {})[group] = count
+        found = await bounds(self._cluster, homes)
+        rows = await read_rows(self._cluster, {home: self._range(each, homes[home]) for home, each in found.items()})
+        return tuple(commit for home, each in rows.items() for commit in self._news(each, homes[home]))
 
+    def _range(self, extent: Bounds, mine: Mapping[str, int]) -> tuple[int, int]:
+        """What is new; a tail where there is a group of which nothing was told. Never more than a tail may be."""
+        tail = min(max(3 * COMMITS_KEPT * sum(mine.values()), TAIL_MIN), TAIL_MAX)
+        for group in mine:
+            if self._told_up_to.get(group, 0) > extent.end:
+                del self._told_up_to[group]  # another log of the same name
+        news = min(self._told_up_to.get(group, extent.end - tail) for group in mine)
+        return max(news, extent.end - TAIL_MAX, extent.start), extent.end
 
-def _commits(rows: Iterable[Row], groups: Mapping[str, int]) -> Iterable[LoggedCommit]:
-    for row in rows:
-        commit = _commit(row)
-        if commit is not None and commit.group in groups:
-            yield commit
+    def _news(self, rows: Sequence[Row], mine: Collection[str]) -> list[LoggedCommit]:
+        commits = [(row.offset, commit) for row in rows if (commit := _commit(row)) is not None]
+        news = [
+            commit
+            for offset, commit in commits
+            if commit.group in mine and offset >= self._told_up_to.get(commit.group, 0)
+        ]
+        if rows:  # not up to the end: what stands behind an open transaction comes later
+            self._told_up_to |= dict.fromkeys(mine, rows[-1].offset + 1)
+        return news
 
 
 def _commit(row: Row) -> LoggedCommit | None:

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Iterable, Sequence
 from itertools import pairwise
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lowwater.lag.observation import LoggedCommit, Observation
 from lowwater.types import TopicPartition
@@ -33,43 +33,57 @@ class Sample(NamedTuple):
     end: int
 
 
-class _Track:
-    """One group in one partition."""
+class _Track(NamedTuple):
+    """One group in one partition. `seen` are commits known by their result, since those of the log."""
 
-    __slots__ = ("commits", "is_logged", "topic_id")
+    logged: tuple[Commit, ...] = ()
+    seen: tuple[Commit, ...] = ()
+    topic_id: bytes = ZERO_UUID
 
-    def __init__(self) -> None:
-        self.commits: deque[Commit] = deque(maxlen=COMMITS_KEPT)
-        self.is_logged = False
-        self.topic_id = ZERO_UUID
+    @property
+    def commits(self) -> tuple[Commit, ...]:
+        return (self.logged + self.seen)[-COMMITS_KEPT:]
+
+
+_Key: TypeAlias = tuple[str, TopicPartition]
+_NEW = _Track()
 
 
 class History:
-    """Kept by whoever watches for longer. It forgets groups and partitions that are not observed any more."""
+    """Kept by whoever watches for longer. It forgets groups and partitions that are not there any more.
+
+    One thread may take observations while others read: they see what was before, or all that is new.
+    """
 
     def __init__(self) -> None:
-        self._tracks: dict[tuple[str, TopicPartition], _Track] = {}
-        self._samples: dict[TopicPartition, deque[Sample]] = {}
+        self._tracks: dict[_Key, _Track] = {}
+        self._samples: dict[TopicPartition, tuple[Sample, ...]] = {}
         self.told_ms = 0
         """Up to when it knows of commits: silence after that is nobody's silence."""
 
     def take(self, observation: Observation) -> None:
         """What was seen next; observations come in the order of their time."""
-        self.told_ms = observation.at_ms
+        samples, tracks = dict(self._samples), dict(self._tracks)
         for one, standing in observation.partitions.items():
             if standing.end is not None:
-                self._sampled(one, Sample(observation.at_ms, standing.end))
+                samples[one] = _sampled(samples.get(one, ()), Sample(observation.at_ms, standing.end))
         for commit in observation.commits:
-            self._logged(commit)
+            _log(tracks, commit, samples.get(commit.partition, ()))
+        logged = {(commit.group, commit.partition) for commit in observation.commits}
         for name, group in observation.groups.items():
             for one, committed in group.committed.items():
-                self._seen(name, one, committed.offset, observation)
-        self._forget(observation)
+                if (name, one) not in logged:
+                    _see(tracks, (name, one), committed.offset, observation)
+        self._tracks = {key: track for key, track in tracks.items() if not _is_gone(key, observation)}
+        self._samples = _needed(samples, self._tracks, observation)
+        self.told_ms = (
+            observation.at_ms
+        )  # last: whoever reads meanwhile must not take for silence what is not there yet
 
     def commits(self, group: str, one: TopicPartition) -> tuple[Commit, ...]:
         """The last ones, the oldest first."""
         track = self._tracks.get((group, one))
-        return () if track is None else tuple(track.commits)
+        return () if track is None else track.commits
 
     def topic_id(self, group: str, one: TopicPartition) -> bytes:
         """That of the topic to which the last commit belongs; all zero when that is not known."""
@@ -77,48 +91,61 @@ class History:
         return ZERO_UUID if track is None else track.topic_id
 
     def samples(self, one: TopicPartition) -> tuple[Sample, ...]:
-        return tuple(self._samples.get(one, ()))
+        return self._samples.get(one, ())
 
-    def _sampled(self, one: TopicPartition, sample: Sample) -> None:
-        samples = self._samples.setdefault(one, deque(maxlen=SAMPLES_KEPT))
-        if samples and sample.end < samples[-1].end:
-            samples.clear()  # another log of the same name
-        samples.append(sample)
 
-    def _logged(self, commit: LoggedCommit) -> None:
-        if commit.offset is None:
-            self._tracks.pop((commit.group, commit.partition), None)
-            return
-        track = self._tracks.setdefault((commit.group, commit.partition), _Track())
-        if not track.is_logged:
-            track.commits.clear()
-            track.is_logged = True
-        if track.commits and commit.at_ms < track.commits[-1].at_ms:
-            return  # read twice
-        track.commits.append(Commit(commit.at_ms, commit.offset, self._end_at(commit.partition, commit.at_ms)))
-        track.topic_id = commit.topic_id
+def _sampled(samples: tuple[Sample, ...], sample: Sample) -> tuple[Sample, ...]:
+    if samples and sample.end < samples[-1].end:
+        return (sample,)  # another log of the same name
+    return (*samples, sample)[-SAMPLES_KEPT:]
 
-    def _end_at(self, one: TopicPartition, at_ms: int) -> int | None:
-        """Between two looks it grew evenly; before the first one nobody knows."""
-        samples = self._samples.get(one, deque())
-        if samples and 0 <= at_ms - samples[-1].at_ms <= _JUST_NOW_MS:
-            return samples[-1].end
-        for before, after in pairwise(samples):
-            if before.at_ms <= at_ms <= after.at_ms:
-                share = (at_ms - before.at_ms) / max(after.at_ms - before.at_ms, 1)
-                return before.end + round((after.end - before.end) * share)
-        return None
 
-    def _seen(self, group: str, one: TopicPartition, offset: int, observation: Observation) -> None:
-        """A commit that is only known by its result. Those of the log are better."""
-        track = self._tracks.setdefault((group, one), _Track())
-        if track.is_logged or (track.commits and track.commits[-1].offset == offset):
-            return
-        standing = observation.partitions.get(one)
-        track.commits.append(Commit(observation.at_ms, offset, None if standing is None else standing.end))
-        track.topic_id = ZERO_UUID if standing is None else standing.topic_id
+def _log(tracks: dict[_Key, _Track], commit: LoggedCommit, samples: Sequence[Sample]) -> None:
+    """It is better known than what was seen, which goes."""
+    key = commit.group, commit.partition
+    if commit.offset is None:
+        tracks.pop(key, None)
+        return
+    logged = tracks.get(key, _NEW).logged
+    found = Commit(commit.at_ms, commit.offset, _end_at(samples, commit.at_ms))
+    if logged and (found.at_ms < logged[-1].at_ms or found[:2] == logged[-1][:2]):
+        return  # read twice
+    tracks[key] = _Track((*logged, found)[-COMMITS_KEPT:], (), commit.topic_id)
 
-    def _forget(self, observation: Observation) -> None:
-        for group, one in [key for key in self._tracks if key[0] in observation.groups]:
-            if observation.groups[group].fault is None and one not in observation.groups[group].committed:
-                del self._tracks[group, one]
+
+def _end_at(samples: Sequence[Sample], at_ms: int) -> int | None:
+    """Between two looks it grew evenly; before the first one nobody knows."""
+    if samples and 0 <= at_ms - samples[-1].at_ms <= _JUST_NOW_MS:
+        return samples[-1].end
+    for before, after in pairwise(samples):
+        if before.at_ms <= at_ms <= after.at_ms:
+            share = (at_ms - before.at_ms) / max(after.at_ms - before.at_ms, 1)
+            return before.end + round((after.end - before.end) * share)
+    return None
+
+
+def _see(tracks: dict[_Key, _Track], key: _Key, offset: int, observation: Observation) -> None:
+    """A commit that is only known by its result: the log is asked after the offsets, and could not be read."""
+    track = tracks.get(key, _NEW)
+    if track.commits and track.commits[-1].offset == offset:
+        return
+    standing = observation.partitions.get(key[1])
+    found = Commit(observation.at_ms, offset, None if standing is None else standing.end)
+    topic_id = ZERO_UUID if standing is None else standing.topic_id
+    tracks[key] = _Track(track.logged, (*track.seen, found)[-COMMITS_KEPT:], topic_id)
+
+
+def _is_gone(key: _Key, observation: Observation) -> bool:
+    group = observation.groups.get(key[0])
+    if group is None:
+        return observation.is_all
+    return group.fault is None and key[1] not in group.committed
+
+
+def _needed(
+    samples: dict[TopicPartition, tuple[Sample, ...]], tracks: Iterable[_Key], observation: Observation
+) -> dict[TopicPartition, tuple[Sample, ...]]:
+    if not observation.is_all:
+        return samples
+    needed = {one for _, one in tracks}.union(observation.partitions)
+    return {one: found for one, found in samples.items() if one in needed}

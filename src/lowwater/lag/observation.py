@@ -62,7 +62,8 @@ class GroupSeen:
 
 @dataclass(frozen=True, slots=True)
 class Observation:
-    """`next_records` has the record that each group reads next, None where none is left."""
+    """`next_records` has the record that each group reads next, None where none is left. `is_all`: there is no other
+    group; all brokers have told theirs."""
 
     at_ms: int
     groups: Mapping[str, GroupSeen]
@@ -70,3 +71,4 @@ class Observation:
     next_records: Mapping[Place, Stamp | None] = field(default_factory=dict)
     commits: tuple[LoggedCommit, ...] = ()
     faults: tuple[Fault, ...] = ()
+    is_all: bool = False

@@ -179,6 +179,20 @@ def test_what_does_not_change_is_not_asked_twice() -> None:
     assert sorted(stamp.timestamp_ms for stamp in found.next_records.values()) == [7, 8]
 
 
+def test_groups_are_forgotten_when_all_brokers_have_told_theirs() -> None:
+    cluster = Cluster()
+    observer = Observer(cluster.world.cluster)
+    assert observer._log is not None
+    observer._log._told_up_to = {"g": 5, "h": 5}
+    cluster.world.driver.unreachable[B] = refused(B)
+    assert not cluster.world.do(observer.observe(), 400_000).is_all
+    del cluster.world.driver.unreachable[B]
+    assert not cluster.world.do(observer.observe(["g"]), 400_000).is_all
+    assert observer._log._told_up_to == {"g": 5, "h": 5}
+    assert cluster.world.do(observer.observe(), 400_000).is_all
+    assert observer._log._told_up_to == {"g": 5}
+
+
 def test_groups_without_members_are_not_described_when_they_are_listed() -> None:
     cluster = Cluster()
     cluster.world.do(report(cluster.world.cluster))

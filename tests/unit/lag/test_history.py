@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
 
 from lowwater.client.group_offsets import Committed
 from lowwater.lag.history import COMMITS_KEPT, SAMPLES_KEPT, Commit, History, Sample
@@ -55,6 +57,51 @@ def test_the_log_is_believed_more_than_what_was_seen() -> None:
 def test_commits_that_are_read_twice_count_once() -> None:
     history = after(look(1000, 100, 5, (400, 4), (900, 5)), look(2000, 100, 6, (400, 4), (1500, 6)))
     assert [commit.offset for commit in history.commits("g", ONE)] == [4, 5, 6]
+
+
+def test_a_commit_that_is_read_ten_times_counts_once() -> None:
+    history = after(*(look(1000 + each, 100, 5, (400, 4), (900, 5)) for each in range(10)))
+    assert [commit.offset for commit in history.commits("g", ONE)] == [4, 5]
+
+
+def test_when_the_log_cannot_be_read_any_more_what_is_seen_counts() -> None:
+    history = after(look(1000, 100, 5, (400, 4), (900, 5)), look(2000, 100, 7), look(3000, 110, 9))
+    assert history.commits("g", ONE) == (
+        Commit(400, 4, None), Commit(900, 5, None), Commit(2000, 7, 100), Commit(3000, 9, 110),
+    )  # fmt: skip
+    history.take(look(4000, 110, 9, (1900, 7), (2900, 9)))
+    assert [(commit.at_ms, commit.offset) for commit in history.commits("g", ONE)] == [
+        (400, 4), (900, 5), (1900, 7), (2900, 9),
+    ]  # fmt: skip
+
+
+def test_groups_that_are_gone_are_forgotten_when_all_were_looked_at() -> None:
+    history = after(look(1000, 100, 5))
+    history.take(Observation(2000, {"h": GroupSeen("h")}))
+    assert history.commits("g", ONE) == (Commit(1000, 5, 100),), "only some were looked at"
+    assert history.samples(ONE) == (Sample(1000, 100),)
+    history.take(Observation(3000, {"g": GroupSeen("g", fault="gone for a moment")}, is_all=True))
+    assert history.samples(ONE) == (Sample(1000, 100),)
+    history.take(Observation(4000, {"h": GroupSeen("h")}, is_all=True))
+    assert history.commits("g", ONE) == ()
+    assert history.samples(ONE) == ()
+    assert (history._tracks, history._samples) == ({}, {})
+
+
+def test_whoever_reads_while_an_observation_is_taken_sees_what_was_before() -> None:
+    history = after(look(1000, 100, 5, (900, 5)))
+    seen = []
+
+    class Watched(dict[TopicPartition, Standing]):
+        def items(self) -> Any:
+            seen.append((history.told_ms, history.commits("g", ONE), history.samples(ONE)))
+            return super().items()
+
+    following = look(2000, 110, 7, (1900, 7))
+    history.take(replace(following, partitions=Watched(following.partitions)))
+    assert seen == [(1000, (Commit(900, 5, None),), (Sample(1000, 100),))]
+    assert history.told_ms == 2000
+    assert len(history.commits("g", ONE)) == len(history.samples(ONE)) == 2
 
 
 def test_offsets_that_were_deleted_are_forgotten() -> None:
