@@ -15,13 +15,17 @@ import sys
 import termios
 import time
 from collections.abc import Iterator
-from typing import Self
+from dataclasses import replace
+from typing import Any, Self
 
 import pytest
 from confluent_kafka import Producer
 from tests.conformance.command_line import lowwater, no_settings_of_the_user
 
 from lowwater import Admin, NewTopic
+from lowwater.client.admin import groups as group_listing
+from lowwater.client.cluster import Cluster
+from lowwater.client.errors import ClientError
 from lowwater.testing import Broker
 from lowwater.types import TopicPartition
 
@@ -177,6 +181,36 @@ def test_all_groups_are_reset_and_each_is_undone(crowd: Broker) -> None:
         offsets = [each[one].offset for each in admin.group_offsets(names).checked().values()]
     assert offsets[:50] == [100 - number for number in range(50)]
     assert offsets[51:] == [100 - number for number in range(51, 60)]
+
+
+def test_all_groups_of_which_some_are_not_known_are_not_all(crowd: Broker, monkeypatch: pytest.MonkeyPatch) -> None:
+    whole = group_listing.list_groups
+
+    async def in_part(cluster: Cluster) -> Any:
+        found = await whole(cluster)
+        return replace(found, failed={7: ClientError("b:7 refuses connections")})
+
+    monkeypatch.setattr(group_listing, "list_groups", in_part)
+    reset = ("reset", "--all-groups", "--topic", "crowd", "--to", "earliest")
+    for wish in (("export", "--all-groups"), reset, (*reset, "--export")):
+        done = lowwater("groups", *wish, "-b", crowd.bootstrap)
+        assert done.code == 1
+        assert "broker 7: b:7 refuses connections" in done.err
+        assert "these are not all groups" in done.err
+        assert done.out.count("group-") == 60
+
+
+def test_csv_is_exact_in_a_file_and_harmless_in_a_terminal() -> None:
+    evil = "evil\x1b[2J"
+    with Broker() as broker, Admin(broker.bootstrap) as admin:
+        admin.create_topics([NewTopic("t", 1)]).checked()
+        for group in (evil, "good"):
+            admin.alter_group_offsets(group, {TopicPartition("t", 0): 0}).checked()
+        at = ("-b", broker.bootstrap)
+        for wish in (("export", "--all-groups"), ("list", "--csv")):
+            assert f"{evil}," in lowwater("groups", *wish, *at).out
+            with Terminal(100, 20, "groups", *wish, *at) as terminal:
+                terminal.until(r"evil\x1b[2J,")
 
 
 def test_a_cluster_that_keeps_no_journal_changes_nothing_unless_told() -> None:

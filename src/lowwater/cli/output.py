@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from lowwater.cli.printing import UNKNOWN, printable
+from lowwater.cli.printing import UNKNOWN, printable, printable_lines
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -104,10 +104,18 @@ def output_options(command: Callable[..., T]) -> Callable[..., T]:
 
 def _write_csv(columns: Sequence[Column], rows: Sequence[Row]) -> None:
     import csv
+    import io
 
-    writer = csv.writer(sys.stdout, lineterminator="\n")
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
     writer.writerow(column.name for column in columns)
     writer.writerows(["" if row[column.name] is None else row[column.name] for column in columns] for row in rows)
+    print_csv(text.getvalue())
+
+
+def print_csv(text: str) -> None:
+    """Exactly, unless it goes to a terminal, which would obey what stands in names."""
+    sys.stdout.write(printable_lines(text) if sys.stdout.isatty() else text)
 
 
 def print_table(columns: Sequence[Column], rows: Sequence[Row], *, indent: int = 0) -> None:

@@ -13,6 +13,8 @@ from lowwater.types import TopicPartition
 VERSION = 1
 PART_BYTES = 256 * 1024
 DONE = "done"
+_NOTHING_DONE = "nothing was done: "
+_TEXTS, _NUMBERS = ("id", "group", "who", "verb"), ("at_ms", "parts")
 
 Offsets: TypeAlias = Mapping[TopicPartition, Committed | None]
 """None: no offset is committed there."""
@@ -31,6 +33,11 @@ class Change:
     after: Offsets = field(default_factory=dict)
     undoes: str | None = None
     outcome: str = ""
+
+    @property
+    def may_be_made(self) -> bool:
+        """Something of it was done, as far as is known."""
+        return not self.outcome.startswith(_NOTHING_DONE)
 
     def document(self) -> dict[str, Any]:
         return {
@@ -72,6 +79,11 @@ def to_records(change: Change) -> list[tuple[bytes, bytes]]:
     ]
 
 
+def nothing_done(why: object) -> str:
+    """The outcome of a change that was refused as a whole."""
+    return f"{_NOTHING_DONE}{why}"
+
+
 def outcome_record(change: Change, outcome: str) -> tuple[bytes, bytes]:
     """Written when it is over."""
     told = {"lowwater_change": VERSION, "id": change.id, "group": change.group, "outcome": outcome}
@@ -104,9 +116,9 @@ def from_records(values: Iterable[bytes | None]) -> list[Change]:
         if told is None:
             continue
         if "outcome" in told:
-            outcomes[str(told["id"])] = str(told["outcome"])
+            outcomes[told["id"]] = str(told["outcome"])
         else:
-            found.setdefault(str(told["id"]), {})[int(told["part"])] = told
+            found.setdefault(told["id"], {})[told["part"]] = told
     changes = []
     for name, parts in found.items():
         change = _whole(parts)
@@ -119,8 +131,9 @@ def _told(value: bytes | None) -> dict[str, Any] | None:
     """None: not one that this version can read."""
     try:
         told = json.loads(value or b"")
-        known = told["lowwater_change"] == VERSION and "id" in told and ("outcome" in told or "part" in told)
-    except (ValueError, KeyError, TypeError):
+        known = told["lowwater_change"] == VERSION and isinstance(told["id"], str)
+        known = known and ("outcome" in told or type(told["part"]) is int)
+    except (ValueError, KeyError, TypeError, RecursionError):
         return None
     return told if known else None
 
@@ -128,9 +141,11 @@ def _told(value: bytes | None) -> dict[str, Any] | None:
 def _whole(parts: Mapping[int, Mapping[str, Any]]) -> Change | None:
     try:
         first = parts[0]
-        rows = [row for place in range(int(first["parts"])) for row in parts[place]["offsets"]]
-        before = {TopicPartition(topic, partition): _committed(old) for topic, partition, old, _ in rows}
-        after = {TopicPartition(topic, partition): _committed(new) for topic, partition, _, new in rows}
+        if not _is_sound(first):
+            return None
+        rows = [row for place in range(first["parts"]) for row in parts[place]["offsets"]]
+        before = {_partition(topic, number): _committed(old) for topic, number, old, _ in rows}
+        after = {_partition(topic, number): _committed(new) for topic, number, _, new in rows}
         return Change(
             first["id"], first["group"], first["at_ms"], first["who"], first["verb"], before, after, first["undoes"]
         )
@@ -138,5 +153,24 @@ def _whole(parts: Mapping[int, Mapping[str, Any]]) -> Change | None:
         return None
 
 
+def _is_sound(first: Mapping[str, Any]) -> bool:
+    return (
+        all(isinstance(first[name], str) for name in _TEXTS)
+        and all(type(first[name]) is int for name in _NUMBERS)
+        and isinstance(first["undoes"], str | None)
+    )
+
+
+def _partition(topic: Any, number: Any) -> TopicPartition:
+    if not (isinstance(topic, str) and type(number) is int):
+        raise TypeError("not a partition")
+    return TopicPartition(topic, number)
+
+
 def _committed(listed: list[Any] | None) -> Committed | None:
-    return None if listed is None else Committed(*listed)
+    if listed is None:
+        return None
+    offset, epoch, metadata = listed
+    if not (type(offset) is int and type(epoch) is int and isinstance(metadata, str)):
+        raise TypeError("not a committed offset")
+    return Committed(offset, epoch, metadata)

@@ -13,7 +13,7 @@ from lowwater.client.topic_ids import is_another
 from lowwater.lag import advice
 from lowwater.lag.advice import NOTHING, Recommendation
 from lowwater.lag.history import History
-from lowwater.lag.observation import GroupSeen, Observation, Standing
+from lowwater.lag.observation import GroupSeen, Observation, Standing, visible
 from lowwater.lag.owners import lineages_of
 from lowwater.lag.report import GroupLag, PartitionLag, Problem, Report
 from lowwater.lag.rules import Status, catch_up_ms, rate_in, rate_out, status_of, worst
@@ -230,7 +230,7 @@ def _by_status(group: GroupSeen, partitions: Sequence[PartitionLag], one: Partit
             )
         if one.client_id is None:
             return advice.nobody_reads(sum(each.lag or 0 for each in partitions))
-        return advice.silent(str(one.where), f"{one.client_id} at {one.host}")
+        return advice.silent(str(one.where), f"{visible(one.client_id)} at {visible(one.host or '')}")
     behind = [each for each in partitions if each.status is Status.WARN]
     return advice.falling_behind(
         max(_readers(group.members), 1),

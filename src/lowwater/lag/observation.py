@@ -20,6 +20,11 @@ class Fault(NamedTuple):
     what: str
 
 
+def visible(name: str) -> str:
+    """A name that clients have chosen, without what would begin a line or command a terminal."""
+    return name if name.isprintable() else repr(name)[1:-1]
+
+
 class LoggedCommit(NamedTuple):
     """A commit as it stands in `__consumer_offsets`; `offset` None: it was deleted."""
 

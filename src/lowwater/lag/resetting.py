@@ -11,6 +11,7 @@ from lowwater.client.admin.group_members import GroupMember, describe_groups
 from lowwater.client.admin.group_offsets import alter_group_offsets, delete_group_offsets
 from lowwater.client.admin.groups import delete_groups
 from lowwater.client.admin.offsets import HIGH_WATERMARK, Bounds, bounds
+from lowwater.client.admin.outcomes import Outcomes
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import Coordinator
 from lowwater.client.errors import BrokerError, ClientError, GroupError
@@ -18,7 +19,8 @@ from lowwater.client.group_offsets import Committed
 from lowwater.client.offsets import resolve
 from lowwater.errors import ConfigError, ErrorCode
 from lowwater.lag import journal
-from lowwater.lag.changes import DONE, Change
+from lowwater.lag.changes import DONE, Change, nothing_done
+from lowwater.lag.observation import visible
 from lowwater.lag.owners import lineages_of
 from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.positions.plan import UnresolvedError
@@ -76,7 +78,7 @@ class ActiveGroupError(ClientError):
     """The group has members: they would not look, and commit over what is set."""
 
     def __init__(self, group: str, members: Sequence[GroupMember]) -> None:
-        shown = [f"{one.client_id} at {one.host} ({one.member_id})" for one in members[:_SHOWN_MAX]]
+        shown = [visible(f"{one.client_id} at {one.host} ({one.member_id})") for one in members[:_SHOWN_MAX]]
         more = f" and {len(members) - _SHOWN_MAX} more" if len(members) > _SHOWN_MAX else ""
         super().__init__(
             f"group {group!r} is active: {', '.join(shown)}{more}",
@@ -210,16 +212,30 @@ async def plan_delete_offsets(cluster: Cluster, group: str, selection: Selection
 
 
 async def plan_undo(cluster: Cluster, group: str, change_id: str | None = None) -> Plan:
-    """Back to what was before the last change, or before a named one. An undo is a change, too, and can be undone."""
-    known = await journal.changes(cluster, [group])
-    change = next((each for each in known if change_id is None or each.id.startswith(change_id)), None)
-    if change is None:
-        which = "nothing was changed that could be undone" if change_id is None else f"there is no change {change_id!r}"
-        raise NothingToUndoError(f"group {group!r}: {which}", advice="`lowwater groups history` shows what there is")
+    """Back to what was before the last change that was made, or before a named one, of which the beginning of its id is
+    enough. An undo is a change, too, and can be undone."""
+    change = _to_undo(group, await journal.changes(cluster, [group]), change_id)
     committed = await _committed(cluster, group)
     moves = tuple(Move(one, committed.get(one), before) for one, before in sorted(change.before.items()))
     members = await members_of(cluster, group)
     return Plan(group, "undo", moves, {}, members, lineages_of(committed), undoes=change.id)
+
+
+def _to_undo(group: str, known: Sequence[Change], change_id: str | None) -> Change:
+    """`known` has the newest first."""
+    if change_id is None:
+        found = [each for each in known if each.may_be_made][:1]
+    else:
+        exact = [each for each in known if each.id == change_id]
+        found = exact or [each for each in known if each.id.startswith(change_id)]
+    if not found:
+        which = "nothing was changed that could be undone" if change_id is None else f"there is no change {change_id!r}"
+        raise NothingToUndoError(f"group {group!r}: {which}", advice="`lowwater groups history` shows what there is")
+    if len(found) > 1:
+        names = ", ".join(each.id for each in found[:_SHOWN_MAX])
+        more = f" and {len(found) - _SHOWN_MAX} more" if len(found) > _SHOWN_MAX else ""
+        raise ConfigError(f"group {group!r}: {change_id!r} could be any of the changes {names}{more}: say more of it")
+    return found[0]
 
 
 async def carry_out(cluster: Cluster, plan: Plan, *, who: str, is_kept: bool = True) -> Carried:
@@ -234,7 +250,7 @@ async def carry_out(cluster: Cluster, plan: Plan, *, who: str, is_kept: bool = T
         carried = await _done(cluster, plan, moves)
     except ClientError as error:
         if change is not None:
-            await journal.finish(cluster, change, str(error))
+            await journal.finish(cluster, change, nothing_done(error) if _is_refusal(error) else str(error))
         if isinstance(error, GroupError) and (members := await members_of(cluster, plan.group)):
             raise ActiveGroupError(plan.group, members) from error
         raise
@@ -266,22 +282,35 @@ async def _done(cluster: Cluster, plan: Plan, moves: Sequence[Move]) -> Carried:
         return Carried(None, tuple(move.partition for move in moves))
     commits = {move.partition: move.after for move in moves if move.after is not None}
     removals = [move.partition for move in moves if move.after is None]
-    done: list[TopicPartition] = []
-    failed: dict[TopicPartition, ClientError] = {}
-    for outcomes in (
-        await alter_group_offsets(cluster, plan.group, commits),
-        await delete_group_offsets(cluster, plan.group, removals),
-    ):
-        done += outcomes
-        failed |= outcomes.failed
-    return Carried(None, tuple(sorted(done)), failed)
+    made = await alter_group_offsets(cluster, plan.group, commits) if commits else Outcomes({}, {})
+    removed = await _removed(cluster, plan.group, removals, is_first=not commits)
+    return Carried(None, tuple(sorted([*made, *removed])), {**made.failed, **removed.failed})
+
+
+async def _removed(
+    cluster: Cluster, group: str, removals: Sequence[TopicPartition], *, is_first: bool
+) -> Outcomes[TopicPartition, None]:
+    """What goes wrong after other offsets were set is told beside them."""
+    try:
+        return await delete_group_offsets(cluster, group, removals)
+    except ClientError as error:
+        if is_first:
+            raise
+        return Outcomes({}, dict.fromkeys(removals, error))
 
 
 def _outcome(carried: Carried) -> str:
     if not carried.failed:
         return DONE
     first = next(iter(carried.failed.values()))
-    return f"{len(carried.failed)} of {len(carried.failed) + len(carried.done)} partitions failed: {first}"
+    told = f"{len(carried.failed)} of {len(carried.failed) + len(carried.done)} partitions failed: {first}"
+    is_refused = not carried.done and all(map(_is_refusal, carried.failed.values()))
+    return nothing_done(told) if is_refused else told
+
+
+def _is_refusal(error: ClientError) -> bool:
+    """Without an answer, or after several tries, nobody knows what was done."""
+    return isinstance(error, BrokerError) and error.tries == 1
 
 
 async def members_of(cluster: Cluster, group: str, *, must_exist: bool = False) -> tuple[GroupMember, ...]:

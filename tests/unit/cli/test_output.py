@@ -28,6 +28,13 @@ def test_names_keep_what_they_are_in_json_and_csv(capsys):
     ]
 
 
+def test_a_terminal_is_shown_names_of_csv_without_commands(capsys, monkeypatch):
+    monkeypatch.setattr("sys.stdout.isatty", lambda: True)
+    text = printed(capsys, Form.CSV, [{"name": HOSTILE, "count": 1}])
+    assert "\x1b" not in text
+    assert r"\x1b[31m[bold]:smile:" in text
+
+
 def test_a_table_shows_names_as_text_and_numbers_aligned(capsys):
     rows = [{"name": HOSTILE, "count": 1234}, {"name": "東京", "count": None}]
     head, first, second = printed(capsys, Form.TABLE, rows).splitlines()

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from typing import Any
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.client.group_offsets import Committed
-from lowwater.lag.changes import DONE, PART_BYTES, Change, from_records, outcome_record, to_records
+from lowwater.lag.changes import DONE, PART_BYTES, Change, from_records, nothing_done, outcome_record, to_records
 from lowwater.types import TopicPartition
 
 ONE, OTHER = TopicPartition("orders", 0), TopicPartition("orders", 1)
@@ -65,6 +68,27 @@ def test_what_others_have_written_is_passed_over() -> None:
         b'{"lowwater_change": 1, "id": "x", "part": 0}',
     ]
     assert from_records([*strange, *values(CHANGE), json.dumps({"a": 1}).encode()]) == [CHANGE]
+
+
+ABOUT = json.loads(to_records(CHANGE)[0][1])
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [{"part": "first"}, {"part": None}, {"part": []}, {"part": float("inf")}, {"id": 7}, {"id": {}}, {"at_ms": "noon"},
+     {"at_ms": None}, {"parts": "one"}, {"parts": 1 << 60}, {"group": 7}, {"who": None}, {"verb": {}}, {"undoes": 7},
+     {"offsets": 7}, {"offsets": [[1]]}, {"offsets": [["t", "0", None, None]]}, {"offsets": [[{}, 0, None, None]]},
+     {"offsets": [["t", 0, [1], None]]}, {"offsets": [["t", 0, None, ["1", 2, ""]]]}],
+)  # fmt: skip
+def test_a_record_that_somebody_made_up_is_passed_over(strange: dict[str, Any]) -> None:
+    made_up = json.dumps({**ABOUT, "id": "made up", **strange}).encode()
+    deep = b"[" * 100_000
+    assert from_records([made_up, deep, *values(CHANGE)]) == [CHANGE]
+
+
+def test_what_was_refused_as_a_whole_was_not_made() -> None:
+    for outcome, may_be_made in (("", True), (DONE, True), ("1 of 2 failed", True), (nothing_done("no"), False)):
+        assert replace(CHANGE, outcome=outcome).may_be_made is may_be_made
 
 
 def test_a_document_has_old_and_new_offsets() -> None:

@@ -13,7 +13,7 @@ import click
 
 from lowwater.cli.connecting import Connected
 from lowwater.cli.output import Column, Output, Row
-from lowwater.cli.printing import UNKNOWN, number, printable, tell
+from lowwater.cli.printing import UNKNOWN, counted, number, printable, tell
 
 if TYPE_CHECKING:
     from lowwater.client.group_offsets import Committed
@@ -213,9 +213,11 @@ class _Result:
             return
         group = printable(self._plan.group)
         if carried.change is None:
-            click.echo(f"{group}: done" if self._plan.is_whole_group else f"{group}: there was nothing to change")
-        else:
-            click.echo(f"{group}: done; `lowwater groups undo {group}` takes it back (change {carried.change.id})")
+            if not carried.failed:
+                click.echo(f"{group}: done" if self._plan.is_whole_group else f"{group}: there was nothing to change")
+        elif carried.done or not carried.failed:
+            done = f"done for {counted(len(carried.done), 'partition')}" if carried.failed else "done"
+            click.echo(f"{group}: {done}; `lowwater groups undo {group}` takes it back (change {carried.change.id})")
 
 
 def _offset(committed: Committed | None) -> int | None:

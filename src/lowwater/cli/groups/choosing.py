@@ -28,6 +28,14 @@ def listed(connected: Connected) -> tuple[dict[str, ListedGroup], bool]:
     return dict(found.groups), not found.failed
 
 
+def all_of_them(connected: Connected) -> tuple[list[str], bool]:
+    """The names of all groups, and whether they are all; that they are not is told."""
+    found, is_complete = listed(connected)
+    if not is_complete:
+        tell("these are not all groups: there may be more at brokers that do not answer")
+    return list(found), is_complete
+
+
 def named(connected: Connected, groups: Sequence[str]) -> list[str]:
     """The groups that are meant. ClientError when a pattern matches none, or when a name is not there."""
     known, is_complete = listed(connected)

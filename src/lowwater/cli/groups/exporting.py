@@ -9,8 +9,8 @@ import click
 
 from lowwater.cli.connecting import Connection, connection_options
 from lowwater.cli.groups.changing import topic_option
-from lowwater.cli.groups.choosing import complete_groups, listed, named
-from lowwater.cli.output import Output, output_options
+from lowwater.cli.groups.choosing import all_of_them, complete_groups, named
+from lowwater.cli.output import Output, output_options, print_csv
 from lowwater.cli.printing import tell
 
 if TYPE_CHECKING:
@@ -37,7 +37,7 @@ def command(
     if bool(groups) == all_groups:
         raise click.UsageError("which groups? Name them, or say --all-groups")
     with connection.open() as connected:
-        names = list(listed(connected)[0]) if all_groups else named(connected, groups)
+        names, is_complete = all_of_them(connected) if all_groups else (named(connected, groups), True)
         outcomes = connected.run(group_offsets(connected.cluster, names))
     is_all = selection.is_all or not selection.topics
     found = {
@@ -52,8 +52,8 @@ def command(
         ])  # fmt: skip
     else:
         plain = {group: {one: each.offset for one, each in offsets.items()} for group, offsets in found.items()}
-        click.echo(to_csv(plain), nl=False)
+        print_csv(to_csv(plain))
     for error in outcomes.failed.values():
         tell(error)
-    if outcomes.failed:
+    if outcomes.failed or not is_complete:
         sys.exit(1)

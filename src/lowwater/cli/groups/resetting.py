@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Sequence
 from datetime import tzinfo
 from typing import TYPE_CHECKING
@@ -11,9 +12,9 @@ import click
 
 from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.groups.changing import Doing, doing_options, plans_by_group, show_and_do, topic_option
-from lowwater.cli.groups.choosing import complete_groups, listed
+from lowwater.cli.groups.choosing import all_of_them, complete_groups
 from lowwater.cli.groups.importing import offsets_of_file
-from lowwater.cli.output import Output, output_options
+from lowwater.cli.output import Output, output_options, print_csv
 from lowwater.cli.starting import zone_option
 
 if TYPE_CHECKING:
@@ -71,16 +72,21 @@ def command(
     writes them.
     """
     _check(groups, all_groups, selection, (to, shift, from_file))
+    is_complete = True
     with connection.open() as connected:
         if from_file is not None:
             plans = plans_by_group(connected, offsets_of_file(from_file, groups), "reset")
         else:
-            names = list(listed(connected)[0]) if all_groups else list(dict.fromkeys(groups))
+            names = list(dict.fromkeys(groups))
+            if all_groups:
+                names, is_complete = all_of_them(connected)
             plans = _plans(connected, names, _target(to, shift, zone), selection)
         if exports:
             _export(plans)
-            return
-        show_and_do(connected, plans, doing, output)
+        else:
+            show_and_do(connected, plans, doing, output)
+    if not is_complete:
+        sys.exit(1)
 
 
 def _check(
@@ -124,4 +130,4 @@ def _export(plans: Sequence[Plan]) -> None:
         plan.group: {move.partition: move.after.offset for move in plan.moves if move.after is not None}
         for plan in plans
     }
-    click.echo(to_csv(offsets), nl=False)
+    print_csv(to_csv(offsets))

@@ -15,11 +15,13 @@ from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.groups.choosing import complete_groups, named
 from lowwater.cli.groups.lagging import IMPATIENCE, span_of
 from lowwater.cli.output import console_of
+from lowwater.errors import LowwaterError
 
 if TYPE_CHECKING:
     from lowwater.lag.report import Report
 
 _KEY_BYTES_MAX = 64
+_LAST_LOOK_S = 1.0
 
 
 @click.command("watch")
@@ -63,12 +65,13 @@ class _Looking:
 
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
-        self._thread.join()
+        self._thread.join(_LAST_LOOK_S)
+        if self._thread.is_alive():
+            return  # a look that hangs is not waited for; it may still ring, and ends with the program
         os.close(self.bell)
         os.close(self._ringer)
 
     def _run(self) -> None:
-        from lowwater.client.errors import ClientError
         from lowwater.lag.collecting import Observer
         from lowwater.lag.history import History
         from lowwater.lag.judging import judge
@@ -79,10 +82,17 @@ class _Looking:
                 observation = self._connected.run(observer.observe(self._names))
                 history.take(observation)
                 self.report, self.trouble = judge(observation, history, allowed=self._allowed), ""
-            except ClientError as error:
-                self.trouble = str(error)
+            except Exception as error:  # whatever it is, a view that stands still without a word is worse
+                self.trouble = _failure(error)
             os.write(self._ringer, b"!")
             self._is_over.wait(self._every_s)
+
+
+def _failure(error: Exception) -> str:
+    """What went wrong with a look, in a line."""
+    if isinstance(error, LowwaterError):
+        return str(error)
+    return f"looking failed: {type(error).__name__}: {error}"
 
 
 def _show(looking: _Looking) -> None:
