@@ -11,8 +11,7 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
 from lowwater.client.errors import ClientError
 from lowwater.client.network import Network
-from lowwater.spark.exactly_once.errors import ExactlyOnceError
-from lowwater.spark.exactly_once.fencing import Levels, abort_by_id, end_all, open_transactions, take
+from lowwater.spark.exactly_once.fencing import Levels, abort_all, end_all, open_transactions, take
 from lowwater.spark.exactly_once.ids import left_over
 from lowwater.spark.exactly_once.ledger import Ledger
 from lowwater.spark.exactly_once.state import Fence, SinkState, Transaction
@@ -51,10 +50,13 @@ class ClusterBrokers:
     def abort_left_over(self, state: SinkState, keep: Collection[str]) -> None:
         """What cannot be found or aborted ends by its timeout: that is told, and stops nobody."""
         try:
-            for each in left_over(self._sink, state, self._run(open_transactions(self._cluster)), keep):
-                self._run(abort_by_id(self._cluster, each, OWN_TIMEOUT_MS))
-        except (ClientError, ExactlyOnceError) as error:
+            found = self._run(open_transactions(self._cluster))
+        except ClientError as error:
             _log.warning("sink %s: transactions of dead tasks are left to their timeout: %s", self._sink, error)
+            return
+        dead = left_over(self._sink, state, found, keep)
+        for each, why in self._run(abort_all(self._cluster, dead, OWN_TIMEOUT_MS)).items():
+            _log.warning("sink %s: transaction %s of a dead task is left to its timeout: %s", self._sink, each, why)
 
 
 @contextlib.contextmanager

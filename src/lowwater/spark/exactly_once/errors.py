@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
+from lowwater.client.errors import ClientError
 from lowwater.errors import LowwaterError
 
 _NAMED_MAX = 20
@@ -14,12 +15,19 @@ class ExactlyOnceError(LowwaterError):
 
 
 class SinkTakenError(ExactlyOnceError):
-    """Another driver has begun a batch of the same sink after this one."""
+    """This driver may not commit for the sink any more. Without a `refusal` it is sure that another one does."""
 
-    def __init__(self, sink: str) -> None:
+    def __init__(self, sink: str, refusal: ClientError | None = None) -> None:
+        if refusal is None:
+            happened = "was taken over: another driver has begun a batch under this sinkId after this one did"
+        else:
+            happened = (
+                "was taken over by another driver or by `lowwater spark sinks --settle`, or a transaction of this "
+                f"driver's was over before it was ended; brokers say: {refusal.what}"
+            )
         super().__init__(
-            f"sink {sink!r} was taken over: another driver has begun a batch under this sinkId after this one did, so "
-            "this one writes nothing more; see to it that one query at a time has the sinkId"
+            f"sink {sink!r} {happened}. This driver writes nothing more. See to it that one query at a time has the "
+            "sinkId, and restart that one: a batch whose commit was decided is finished then, any other written again"
         )
 
 

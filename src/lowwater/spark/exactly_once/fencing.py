@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import TypeVar
 
@@ -9,7 +10,14 @@ from lowwater.client.admin.asking import ask_all
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import TRANSACTION, NodeOf
 from lowwater.client.driver import sleep
-from lowwater.client.errors import BrokerError, ClientError, FencedError, TransactionError
+from lowwater.client.errors import (
+    BrokerError,
+    ClientError,
+    FencedError,
+    TransactionError,
+    UnsupportedError,
+    broker_error,
+)
 from lowwater.client.flow import Flow
 from lowwater.client.network import COORDINATING
 from lowwater.client.producing.ending import (
@@ -30,6 +38,7 @@ T = TypeVar("T")
 ONGOING = "Ongoing"
 # Since then a broker is told who we think we are, and refuses when somebody else came after.
 _TELLS_WHO_SINCE = 3
+_log = logging.getLogger("lowwater.spark")
 
 
 async def take(cluster: Cluster, sink: str, expected: Fence | None, timeout_ms: int) -> Fence:
@@ -52,7 +61,7 @@ async def take(cluster: Cluster, sink: str, expected: Fence | None, timeout_ms: 
     try:
         return await cluster.retry.run(lambda left_ms: patiently(cluster, lambda: attempt(left_ms)))
     except FencedError as error:
-        raise SinkTakenError(sink) from error
+        raise SinkTakenError(sink, error) from error
     except BrokerError as error:
         if error.code == ErrorCode.INVALID_TRANSACTION_TIMEOUT:
             raise ExactlyOnceError(f"kafka.transaction.timeout.ms={timeout_ms} is longer than brokers allow") from error
@@ -111,12 +120,36 @@ async def end_all(
 
 
 async def open_transactions(cluster: Cluster) -> list[str]:
-    """Ids of all that are open, on brokers that tell."""
+    """Ids of all that are open, on brokers that tell; of others it is told that they do not."""
     request = ListTransactionsRequest(state_filters=[ONGOING], producer_id_filters=[])
     nodes = await cluster.brokers()
     answers = await ask_all(cluster, dict.fromkeys(nodes, request), cluster.network.config.int("request.timeout.ms"))
-    told = (answer for answer in answers.values() if not isinstance(answer, ClientError) and not answer.error_code)
-    return [each.transactional_id for answer in told for each in answer.transaction_states]
+    found: list[str] = []
+    for node, answer in answers.items():
+        if isinstance(answer, UnsupportedError):
+            continue  # it would be told with every batch
+        if not isinstance(answer, ClientError) and not answer.error_code:
+            found.extend(each.transactional_id for each in answer.transaction_states)
+            continue
+        error = answer if isinstance(answer, ClientError) else broker_error(answer.error_code)
+        _log.warning("broker %d does not tell its open transactions, which end by their timeout: %s", node, error)
+    return found
+
+
+async def abort_all(cluster: Cluster, ids: Sequence[str], timeout_ms: int) -> dict[str, ClientError | ExactlyOnceError]:
+    """All at once; by id, why it could not be."""
+    aborting = {each: Flow(abort_by_id(cluster, each, timeout_ms)) for each in ids}
+    failed: dict[str, ClientError | ExactlyOnceError] = {}
+    try:
+        for each, flow in aborting.items():
+            try:
+                await flow
+            except (ClientError, ExactlyOnceError) as error:
+                failed[each] = error
+    finally:
+        for flow in aborting.values():
+            flow.cancel()
+    return failed
 
 
 async def abort_by_id(cluster: Cluster, transactional_id: str, timeout_ms: int) -> None:

@@ -121,12 +121,12 @@ class Ledger:
         log.next_offset = start
         while log.next_offset < end:
             before = log.next_offset
-            await self._cluster.retry.run(lambda left_ms: self._fetch(log, left_ms))
+            await self._cluster.retry.run(lambda left_ms: self._fetch(log, end, left_ms))
             if log.next_offset == before:
                 break  # compaction took all up to the end
         return log
 
-    async def _fetch(self, log: LedgerLog, left_ms: float) -> None:
+    async def _fetch(self, log: LedgerLog, end: int, left_ms: float) -> None:
         node = await self._leader(left_ms)
         topic_id = self._topic_id()
         wanted = FetchPartition(
@@ -148,8 +148,12 @@ class Ledger:
             self._raise(leased.response.error_code)
             [data] = [data for topic in leased.response.responses for data in topic.partitions]
             self._raise(data.error_code)
+            before = log.next_offset
             if data.records:
                 log.feed(data.records)
+            if log.next_offset == before and data.high_watermark < end:
+                # A new leader does not know yet how far others had it, and says that there is nothing more.
+                self._raise(ErrorCode.OFFSET_NOT_AVAILABLE)
         finally:
             leased.release()
 
@@ -167,7 +171,7 @@ class Ledger:
             await self._cluster.retry.run(lambda left_ms: self._produce(batch, per_transaction, left_ms))
             return await end_one(self._cluster, levels, own, commit=True)
         except (FencedError, TransactionError) as error:
-            raise SinkTakenError(self._sink) from error
+            raise SinkTakenError(self._sink, error) from error
 
     async def _add(self, coordinator: NodeOf, own: Transaction, left_ms: float) -> None:
         request = add_partitions(Prepared(*own), [self._where])
