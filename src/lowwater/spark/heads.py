@@ -54,6 +54,7 @@ class Heads:
         self._looks = Looks(client, topics, isolation, align_with)
         self._latest: Snapshot | None = None
         self._looking: Flow[Snapshot] | None = None
+        self._looks_wide = False
 
     @property
     def known(self) -> Snapshot | None:
@@ -77,7 +78,7 @@ class Heads:
         return self.look(PATIENCE_MS)
 
     def look(self, patience_ms: float | None = None, *, pace_ms: float = 0, is_wide: bool = False) -> Snapshot:
-        """Asked for after this was called; the last one when brokers need longer than `patience_ms`.
+        """Asked for after this was called; the last one when brokers need longer than `patience_ms`, or fail meanwhile.
 
         `is_wide`: also for new partitions, other topics of the same name, and where logs begin.
         """
@@ -88,15 +89,18 @@ class Heads:
         try:
             self._latest = looking.result()
         except ClientError as error:
-            if self._latest is None or not error.retriable:
+            if patience_ms is None or self._latest is None or not error.retriable:
                 raise
             LOG.warning("where partitions end cannot be asked, it is tried again: %s", error)
         return self._latest
 
     async def _begin(self, pace_ms: float, is_wide: bool) -> Flow[Snapshot]:
         """One at a time: while brokers do not answer, the look that waits for them goes on."""
-        if self._looking is None or self._looking.done:
-            self._looking = Flow(self._looks.look(pace_ms, is_wide))
+        if self._looking is not None and not self._looking.done:
+            if self._looks_wide or not is_wide:
+                return self._looking
+            self._looking.cancel()  # it need not ask what is wanted here
+        self._looking, self._looks_wide = Flow(self._looks.look(pace_ms, is_wide)), is_wide
         return self._looking
 
 

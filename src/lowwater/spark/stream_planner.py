@@ -149,7 +149,8 @@ class StreamPlanner:
         return self._heads.look(PATIENCE_MS, pace_ms=self._options.head_interval_ms)
 
     def _end(self, start: Offset, snapshot: Snapshot, limit: int | None) -> Offset:
-        self._look_for_gaps(start, snapshot)
+        if not self._look_for_gaps(start, snapshot):
+            return start
         now_ms = self.client.now_ms()
         target = None
         if snapshot is self._target:
@@ -161,10 +162,20 @@ class StreamPlanner:
         )
         if found is WAIT:
             return start
+        end = advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
+        return self._planned(start, end, now_ms, is_live=target is None)
+
+    def _planned(self, start: Offset, end: Offset, now_ms: int, *, is_live: bool) -> Offset:
+        """A stream that goes on waits for brokers that do not answer: no batch has begun then."""
+        try:
+            planned = self._ordered(start, end)
+        except ClientError as error:
+            if not is_live or not error.retriable:
+                raise
+            LOG.warning("where slices of time are to be cut cannot be asked, it is tried again: %s", error)
+            return start
         self._last_ms = now_ms
-        return self._ordered(
-            start, advance(start, found.ends, found.introduced, ids=snapshot.ids, lineage=self._lineage)
-        )
+        return planned
 
     def _ordered(self, start: Offset, end: Offset) -> Offset:
         """With the bounds of the slices of time, where the batch is to be in order."""
@@ -186,7 +197,6 @@ class StreamPlanner:
         planned = self._aligned(start, edges, snapshot, limit, now_ms, is_live=target is None)
         if planned is None:
             return start
-        self._last_ms = now_ms
         end = advance(
             start,
             planned.ends,
@@ -196,7 +206,7 @@ class StreamPlanner:
             plan=planned.plan,
             also_empty=planned.also_empty,
         )
-        return self._ordered(start, end)
+        return self._planned(start, end, now_ms, is_live=target is None)
 
     def _aligned(
         self,
@@ -226,17 +236,24 @@ class StreamPlanner:
             warn_of_types(self.client, topics)
             self._typed |= topics
 
-    def _look_for_gaps(self, start: Offset, snapshot: Snapshot) -> None:
-        """Each is told once: Spark asks many times a second. A topic that was made anew is another matter."""
+    def _look_for_gaps(self, start: Offset, snapshot: Snapshot) -> bool:
+        """Each is told once: Spark asks many times a second. A topic that was made anew is another matter.
+
+        False: it is not known whether there is one, and the batch has to wait.
+        """
         check_ids(start, snapshot.ids)
         if self._told.issuperset(gaps(start, snapshot)):
-            return
-        surely = self._heads.look(PATIENCE_MS, is_wide=True)
+            return True
+        # A query that ends would miss what is there: it waits as long as it may, and then fails.
+        surely = self._heads.look(None if snapshot is self._target else PATIENCE_MS, is_wide=True)
+        if surely is snapshot:
+            return False
         check_ids(start, surely.ids)
         news = [gap for gap in gaps(start, surely) if gap not in self._told]
         self._told.update(news)
         if news:
             data_loss.at_planning(news, self._options, start.lineage or self._lineage)
+        return True
 
     def reported_offset(self) -> dict[str, Any] | None:
         """Where partitions end, as far as that is known: Spark shows it in its progress."""
