@@ -75,7 +75,7 @@ class _Run:
         try:
             for query in queries(self._model):
                 self._wait_for_others()
-                if self._stop.is_set():
+                if self._stop.is_set() or self._has_failed:
                     break
                 self._watched.append(Watched(query, self._start, self._observer, self._model.secrets))
             outcome = self._watch()
@@ -85,21 +85,27 @@ class _Run:
         done = tuple(each.summary() for each in self._watched)
         return Summary(self._model.name, outcome, done, time.monotonic() - began_s), self._watched
 
+    @property
+    def _has_failed(self) -> bool:
+        return any(each.failure for each in self._watched)
+
     def _wait_for_others(self) -> None:
         """One after the other: a query that starts from a group must do so before another moves the group on, and
         Spark gives up on Python processes that many others keep from starting."""
         until_s = time.monotonic() + BEGIN_WITHIN_S
-        while any(not each.has_begun for each in self._watched) and time.monotonic() < until_s:
-            if self._stop.wait(POLL_S):
-                return
+        while True:
             for each in self._watched:
                 each.poll()
+            if self._has_failed or all(each.has_begun for each in self._watched) or time.monotonic() >= until_s:
+                return
+            if self._stop.wait(POLL_S):
+                return
 
     def _watch(self) -> Outcome:
         while True:
             for each in self._watched:
                 each.poll()
-            if any(each.failure for each in self._watched):
+            if self._has_failed:
                 self._stop_all()
                 return Outcome.FAILED
             if all(each.is_over for each in self._watched):

@@ -109,6 +109,7 @@ class Watched:
 
     def stop(self) -> None:
         """At once: what runs is cut off, and run again at the next start."""
+        self._restarts_left = 0
         if not self.is_over:
             self._running.stop()
             self.poll()

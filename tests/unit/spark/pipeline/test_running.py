@@ -138,6 +138,49 @@ def test_when_one_fails_the_others_are_stopped():
     assert not any(query.isActive for query in queries.values())
 
 
+LATE = "Python worker failed to connect back."
+
+
+def test_after_one_has_failed_no_other_is_started():
+    queries = {"dead-letters/orders": Moving([fails("[X] no")]), "out": FakeQuery(), "again": FakeQuery()}
+    model, start, started = three_sinks(queries)
+    summary = run(model, start)
+    assert started == ["dead-letters/orders"]
+    assert summary.outcome is Outcome.FAILED
+
+
+def test_one_that_could_not_start_in_time_is_started_again_before_the_next_one():
+    queries = {"dead-letters/orders": Moving([fails(LATE)]), "out": Moving([ends]), "again": Moving([ends])}
+    model, start, started = three_sinks(queries)
+
+    def start_once_more(query):
+        running = start(query)
+        queries["dead-letters/orders"] = Moving([ends])
+        return running
+
+    run(model, start_once_more)
+    assert started == ["dead-letters/orders", "dead-letters/orders", "out", "again"]
+
+
+def test_a_query_that_is_stopped_is_not_started_again():
+    stop, started = threading.Event(), []
+
+    class Dying(FakeQuery):
+        """It has no worker yet when it is stopped."""
+
+        def stop(self):
+            fails(LATE)(self)
+
+    def start(query):
+        started.append(query.label)
+        stop.set()
+        return Dying()
+
+    summary = run(model_of(ONE), start, stop=stop)
+    assert started == ["out"]
+    assert summary.queries[0].failure is not None
+
+
 def test_a_query_is_started_when_those_before_it_know_where_they_start():
     first = FakeQuery([nothing, nothing, begins], message="Initializing sources")
     queries = {"dead-letters/orders": first, "out": Moving([ends]), "again": Moving([ends])}
