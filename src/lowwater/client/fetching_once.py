@@ -13,6 +13,7 @@ from lowwater.client.errors import BrokerError, ClientError, ProtocolError, brok
 from lowwater.client.offsets import ISOLATION, leader_of
 from lowwater.client.session import Leased
 from lowwater.client.slices import FetchedSlice
+from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import FetchRequest
@@ -110,9 +111,9 @@ class _Asking:
     def _read(self, response: Any) -> dict[TopicPartition, FetchedSlice | ClientError]:
         if response.error_code:
             return dict.fromkeys(self._offsets, broker_error(response.error_code, "nothing can be fetched"))
+        is_throttled = response.throttle_time_ms > 0
         found: dict[TopicPartition, FetchedSlice | ClientError] = {
-            one: ProtocolError("a broker left it out", topic=one.topic, partition=one.partition)
-            for one in self._offsets
+            one: _left_out(one, is_throttled=is_throttled) for one in self._offsets
         }
         for topic in response.responses:
             name = topic.topic or self._names.get(topic.topic_id, "")
@@ -139,6 +140,13 @@ class _Asking:
             self._cluster.outdate([one.topic])
             error.retriable = True
         return error
+
+
+def _left_out(one: TopicPartition, *, is_throttled: bool) -> ClientError:
+    """A broker whose quota is used up answers nothing, whatever there is."""
+    if is_throttled:
+        return broker_error(ErrorCode.THROTTLING_QUOTA_EXCEEDED, topic=one.topic, partition=one.partition)
+    return ProtocolError("a broker left it out", topic=one.topic, partition=one.partition)
 
 
 def _bytes(records: Any) -> bytes:

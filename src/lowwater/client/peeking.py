@@ -18,6 +18,7 @@ from lowwater.client.offsets import ISOLATION
 from lowwater.client.session import Leased
 from lowwater.client.slices import FetchedSlice
 from lowwater.client.topic_ids import check_ids
+from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.compression import OUTPUT_LIMIT
@@ -150,6 +151,9 @@ class Peeking:
     def _read(self, response: Any) -> list[ClientError]:
         if response.error_code:
             return [broker_error(response.error_code, "nothing can be fetched")]
+        if response.throttle_time_ms > 0 and not response.responses:
+            # The quota is used up: that says nothing of what there is.
+            return [broker_error(ErrorCode.THROTTLING_QUOTA_EXCEEDED)]
         errors: list[ClientError] = []
         slices: list[FetchedSlice] = []
         empty: list[TopicPartition] = []

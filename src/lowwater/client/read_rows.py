@@ -66,7 +66,7 @@ class _Reading:
                     results[one] = error
             if all(self._position[one] == at[one] for one in waiting if one not in results):
                 if piece_bytes == ANSWER_BYTES_MAX:
-                    return results | {one: _stuck(one, at[one]) for one in waiting if one not in results}
+                    results |= {one: _stuck(one, at[one]) for one in waiting if one not in results}
                 piece_bytes = min(_GROWTH * piece_bytes, ANSWER_BYTES_MAX)
         return self._appearing.judge(results | {one: self._rows[one] for one in left if one not in results})
 

@@ -100,6 +100,17 @@ def test_a_leader_that_moved_is_found() -> None:
     assert look(played, {T0: 0, T1: 0}, 1_000) == {T0: Peeked(0, 1_000), T1: Peeked(0, 1_000)}
 
 
+def test_a_broker_whose_quota_is_used_up_is_asked_again_when_it_listens() -> None:
+    played = cluster(1, 2)
+    played.throttle_ms = 50
+    flow = Flow(peek(played.cluster, {T0: 0, T1: 3}, timeout_ms=60_000))
+    played.time.advance(2_000)
+    assert not flow.done
+    played.throttle_ms = 0
+    played.time.advance(2_000)
+    assert flow.result() == {T0: Peeked(0, 1_000), T1: Peeked(3, 1_003)}
+
+
 def test_what_stays_wrong_is_told_when_the_time_is_over() -> None:
     played = cluster(1)
     played.fails[T0] = ErrorCode.NOT_LEADER_OR_FOLLOWER
