@@ -61,6 +61,7 @@ class RangeReading:
         self._topic_ids = {each.partition.topic: each.topic_id for each in self._ranges.values()}
         self._has_begun = False
         self._tries = 0
+        self._is_closed = False
         self._fetcher = Fetcher(
             cluster,
             bytes_max=held_bytes_max,
@@ -137,6 +138,9 @@ class RangeReading:
 
     async def close(self) -> None:
         """Brokers need not remember what was asked for; the cluster goes on. Nothing can be read any more."""
+        if self._is_closed:
+            return
+        self._is_closed = True
         try:
             await self._fetcher.aclose()
         finally:
