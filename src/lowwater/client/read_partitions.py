@@ -144,7 +144,7 @@ class ReadPartitions:
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Rows that are held of them are dropped."""
         gone = list(partitions)
-        self.fetcher.remove(one for one in gone if one in self.fetcher)
+        self.fetcher.remove(gone)
         if self.releasing is not None:
             self.releasing.remove(gone)
         for one in gone:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lowwater.client.errors import ClientError, truncated
-from lowwater.client.fetching.asker import MOST_BYTES
 from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset, Truncated
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.loading import READING, load
@@ -22,7 +21,7 @@ from lowwater.merge.merging import Merging, Progress
 from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.reader")
-_HALF, _A_QUARTER, _AN_EIGHTH = 2, 4, 8
+_HALF, _A_QUARTER, _AN_EIGHTH, _A_SIXTEENTH = 2, 4, 8, 16
 _TRUNCATED_ADVICE = 'undo what was made of them and seek to {}, or go on there by itself: on_lost="earliest"'
 
 
@@ -73,7 +72,7 @@ class Releasing:
         self._has_more = False
         self._is_in_time = order is not None
         if self._is_in_time:
-            fetcher.read_in_time(now_ms)
+            fetcher.read_in_time(now_ms, self._merging.waits_for)
         self.is_live = False
         self.lost: list[Lost] = []
         self.rows = 0
@@ -89,7 +88,7 @@ class Releasing:
             self._held.add(one, plan.start, plan.end, stop=plan.stop_offset, stop_ms=plan.stop_ms)
             if not plan.is_empty:
                 self._open.add(one)
-            elif one in self._fetcher:
+            else:
                 self._fetcher.remove([one])
         if self._plans:
             self._merging.begin()
@@ -98,7 +97,7 @@ class Releasing:
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Rows that are held of them are dropped."""
         gone = [one for one in partitions if one in self._merging]
-        self._fetcher.remove(one for one in gone if one in self._fetcher)
+        self._fetcher.remove(gone)
         for one in gone:
             self._plans.pop(one)
             self._open.discard(one)
@@ -136,8 +135,12 @@ class Releasing:
         """The next batch, or None. Raises what is wrong with a partition once its rows before that are out."""
         if (self._has_more or self._merging.is_full) and (batch := self._release()) is not None:
             return batch  # what may go goes before more comes: the less is held, the faster it is merged
+        if self._merging.is_full:
+            # Before more is taken: a caller who polls over an error would have more and more of what cannot go held.
+            self._raise_failures(with_rows=False)
+        behind: set[TopicPartition] = set()
         for answer in self._fetcher.take():
-            self._take(answer)
+            self._take(answer, behind)
         self._raise_failures(with_rows=False)
         batch = self._release()
         if batch is None and self._merging.held_bytes > self._held_bytes_max:
@@ -154,10 +157,11 @@ class Releasing:
 
     # -- arriving
 
-    def _take(self, answer: Fetched) -> None:
+    def _take(self, answer: Fetched, behind: set[TopicPartition]) -> None:
+        """`behind`: those that did not come as far as the fetcher expects; what follows that does not count."""
         expected = {one.partition: position for one, position in zip(answer.slices, answer.positions, strict=True)}
-        behind = set()
-        for arrival in self._held.take(answer.slices, let_go=answer.release):
+        slices = [one for one in answer.slices if one.partition not in behind]
+        for arrival in self._held.take(slices, let_go=answer.release):
             if not self._arrived(arrival, expected[arrival.partition]):
                 behind.add(arrival.partition)
         for event in answer.events:
@@ -182,8 +186,8 @@ class Releasing:
             self._fetcher.pause([one])
             return False
         if not self._look_whether_done(one) and arrival.position != expected:
-            # The rest did not fit into memory once it was unpacked; it comes again.
-            self._fetcher.seek(one, arrival.position)
+            # The rest did not fit into memory once it was unpacked; it comes again, when it is its turn.
+            self._fetcher.put_back({one: (arrival.position, self._merging[one].clock_ms)})
             return False
         return True
 
@@ -199,7 +203,7 @@ class Releasing:
         self._open.discard(one)
         self._merging.ended(one)
         if one in self._fetcher:
-            self._fetcher.remove([one])
+            self._fetcher.finish(one)
 
     def _heard(self, event: Event) -> None:
         one = event.partition
@@ -231,6 +235,7 @@ class Releasing:
         """What is held of it may not be in the log any more: nobody misses what he never got."""
         one, diverged = event.partition, event.diverged
         returned = self.released()[one]
+        bounds = self._fetcher.bounds(one) if one in self._fetcher else None
         self.seek(one, min(diverged, returned))
         if returned <= diverged:
             return
@@ -238,7 +243,8 @@ class Releasing:
             self.lost.append(Lost(*one, diverged, returned, is_truncated=True))
             LOG.warning("%s: offsets [%d, %d) were returned and are not in its log any more", one, diverged, returned)
             return
-        self._failures[one] = truncated(one, diverged, returned, _TRUNCATED_ADVICE.format(diverged))
+        error = truncated(one, diverged, returned, _TRUNCATED_ADVICE.format(diverged))
+        self._failures[one] = error if bounds is None else error.within(bounds.log_start, bounds.high_watermark)
         if one in self._fetcher:
             self._fetcher.pause([one])
 
@@ -271,7 +277,8 @@ class Releasing:
             self._merging.left(*each)
 
     def _balance(self) -> None:
-        """In order of time nobody is asked for before his turn, so the fetcher need not be told who is ahead."""
+        """In order of time nobody is asked for before his turn, also while the one whose turn it is cannot be reached:
+        the fetcher need not be told who is ahead."""
         paused, resumed = self._merging.balance()
         if self._is_in_time:
             return
@@ -286,7 +293,7 @@ class Releasing:
         If that is not enough, by far, those who are waited for and bring only rows of the future are believed.
         """
         self._drop(self._merging.can_be_put_back(), is_believed=False)
-        if self._merging.held_bytes > self._held_bytes_max + MOST_BYTES:
+        if self._merging.held_bytes > self._held_bytes_max + self._held_bytes_max // _A_SIXTEENTH:
             self._drop(self._merging.claim_the_future(), is_believed=True)
 
     def _drop(self, partitions: Iterable[TopicPartition], *, is_believed: bool) -> None:

@@ -106,6 +106,10 @@ class Merging:
         """Whether every partition was, at some moment; never false again."""
         return self._is_live
 
+    def waits_for(self, one: TopicPartition) -> bool:
+        """Whether others may have to wait until more of it comes."""
+        return one in self._priming
+
     def _look_whether_live(self) -> None:
         self._is_live = self._is_live or not self._priming
 

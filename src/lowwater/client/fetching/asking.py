@@ -12,10 +12,11 @@ from lowwater.client.fetching.budget import Budget
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.session import Change, FetchSession
 from lowwater.client.fetching.stored import NO_CLOCK
-from lowwater.client.fetching.turns import due_first
+from lowwater.client.fetching.turns import due_first, first_pieces, silent_of
 from lowwater.client.flow import Flow
 from lowwater.client.offsets import ISOLATION
 from lowwater.client.session import Leased
+from lowwater.merge.mark import END_MS
 from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import FetchRequest
@@ -28,7 +29,10 @@ _UNTAKEN_MAX = 1
 
 
 class Asking:
-    """All streams of requests. What came is given to `answered`, or, when nothing can come, to `lost`."""
+    """All streams of requests. What came is given to `answered`, or, when nothing can come, to `lost`.
+
+    `away` says which partitions are waited for in order of time, and are in no stream that brings them now.
+    """
 
     def __init__(
         self,
@@ -36,6 +40,7 @@ class Asking:
         budget: Budget,
         isolation: str,
         *,
+        away: Callable[[], Iterable[PartitionFetch]],
         answered: Callable[[Asker, Leased], None],
         lost: Callable[[Asker, ClientError], None],
         ended: Callable[[Pending[Any]], None],
@@ -49,6 +54,7 @@ class Asking:
         self._bytes_min = config.int("fetch.min.bytes")
         self._wait_ms = config.int("fetch.wait.max.ms")
         self._timeout_ms = config.int("request.timeout.ms")
+        self._away = away
         self._answered = answered
         self._lost = lost
         self._ended = ended
@@ -87,7 +93,7 @@ class Asking:
         for asker in busy:
             if asker.is_asking or asker.untaken > _UNTAKEN_MAX:
                 continue
-            room = self._budget.room(len(busy), is_urgent=is_dry and not asker.is_waiting)
+            room = self._budget.room(len(busy), is_urgent=is_dry and self._is_urgent(asker))
             room = min(room, asker.appetite_bytes)
             if self._is_in_time(asker):
                 room = min(room, self._budget.turn_bytes)
@@ -96,14 +102,29 @@ class Asking:
             if room:
                 self._begin(asker, room)
 
+    def _is_urgent(self, asker: Asker) -> bool:
+        """Of those who wait at a broker only such are that others wait for."""
+        if not asker.is_waiting:
+            return True
+        return self._until_ms is not None and any(asker.session.wants(each.one) for each in self._away())
+
     def _is_in_time(self, asker: Asker) -> bool:
         return self._until_ms is not None and not asker.is_waiting
 
     def _turns(self, asker: Asker, bytes_max: int) -> dict[TopicPartition, int]:
-        """What to ask for in order of time: of those whose turn it is, whoever leads them, this broker's."""
+        """What to ask for in order of time: of those whose turn it is, whoever leads them, this broker's.
+
+        Brokers bring their first rows side by side. Nobody is asked for who is ahead of one that cannot be: whatever
+        came would only be held until that one is back.
+        """
         wanted = [one for each in self._askers.values() if not each.is_waiting for one in each.session.wanted]
-        due = due_first(wanted, bytes_max, self._budget.piece_bytes_min)
-        mine, most = asker.session, self._budget.piece_bytes_max
+        mine, piece_bytes = asker.session, self._budget.piece_bytes_min
+        if silent := silent_of(mine.wanted):
+            due = first_pieces(silent, len(wanted), bytes_max, piece_bytes)
+        else:
+            until_ms = min((each.clock_ms for each in self._away()), default=END_MS)
+            due = due_first([each for each in wanted if each.clock_ms <= until_ms], bytes_max, piece_bytes)
+        most = self._budget.piece_bytes_max
         return {one: min(size, most) for one, size in due.items() if mine.wants(one)}
 
     def brought(self, asker: Asker, partitions: Iterable[PartitionFetch], size: int) -> None:

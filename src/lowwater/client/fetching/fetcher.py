@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any
 
 from lowwater.client.cluster import OUTDATED, Cluster
@@ -73,13 +73,15 @@ class Fetcher:
         self._topic_ids = topic_ids or {}
         self._replica_ms = config.int("metadata.max.age.ms")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
-        self._gone_epochs: dict[TopicPartition, int] = {}
+        self._finished_epochs: dict[TopicPartition, int] = {}
+        self._waits_for: Callable[[TopicPartition], bool] = lambda _: True
         budget = Budget(config, bytes_max, held_bytes, partition_bytes=partition_bytes)
         self._arrivals = Arrivals(self._partitions, budget)
         self._asking = Asking(
             cluster,
             budget,
             isolation,
+            away=self._away,
             answered=self._answered,
             lost=self._lost,
             ended=self._ended,
@@ -102,16 +104,23 @@ class Fetcher:
             self._partitions[one] = partition = PartitionFetch(one, offset)
             partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID)
             partition.fetched_epoch = self._plausible(one, (epochs or {}).get(one, NO_EPOCH))
-            self._gone_epochs.pop(one, None)
+            self._finished_epochs.pop(one, None)
             self._homes.find(partition)
         self._pursue()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
+        """Nothing is known of them any more; also of those that are finished."""
         for one in partitions:
-            gone = self._partitions.pop(one)
-            self._gone_epochs[one] = gone.fetched_epoch
-            self._withdraw(gone)
+            self._finished_epochs.pop(one, None)
+            if one in self._partitions:
+                self._withdraw(self._partitions.pop(one))
         self._arrivals.outdate()
+
+    def finish(self, one: TopicPartition) -> None:
+        """It is read as far as it is wanted: nothing more is asked for, but `epoch_behind` still answers."""
+        epoch = self._partitions[one].fetched_epoch
+        self.remove([one])
+        self._finished_epochs[one] = epoch
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Do not ask for these. Nothing is forgotten of where they are."""
@@ -153,9 +162,13 @@ class Fetcher:
         self._arrivals.outdate()
         self._pursue()
 
-    def read_in_time(self, until_ms: int | None) -> None:
+    def read_in_time(self, until_ms: int | None, waits_for: Callable[[TopicPartition], bool] = lambda _: True) -> None:
         """Whether to ask for those first that are furthest behind in time; what is stamped later than `until_ms` does
-        not count. With None everybody has his turn, as without this call."""
+        not count. With None everybody has his turn, as without this call.
+
+        While one of those that `waits_for` names cannot be asked for, nobody is who is ahead of it.
+        """
+        self._waits_for = waits_for
         self._asking.read_in_time(until_ms)
 
     def stands_at(self, one: TopicPartition, position: int, clock_ms: int) -> None:
@@ -175,12 +188,12 @@ class Fetcher:
         return epoch if epoch <= self._cluster.epoch(one) else NO_EPOCH
 
     def epoch_behind(self, one: TopicPartition) -> int:
-        """Of the leader that took the last batch that came of it, also when it is not read any more; -1: not known.
+        """Of the leader that took the last batch that came of it, also when it is finished; -1: not known.
 
         Whoever asks a broker where this epoch ended learns whether something before our position was lost.
         """
         partition = self._partitions.get(one)
-        return self._gone_epochs.get(one, NO_EPOCH) if partition is None else partition.fetched_epoch
+        return self._finished_epochs.get(one, NO_EPOCH) if partition is None else partition.fetched_epoch
 
     def position(self, one: TopicPartition) -> int:
         """Behind the last batch that came, whether or not it was taken."""
@@ -227,6 +240,16 @@ class Fetcher:
 
     def _pursue(self) -> None:
         self._asking.pursue(is_dry=not self._arrivals)
+
+    def _away(self) -> Iterator[PartitionFetch]:
+        """Those that are waited for and should have more, but that no broker is asked for, or only to wait there."""
+        for partition in self._partitions.values():
+            asker = partition.asker
+            if asker is not None and not asker.is_waiting and asker.session.wants(partition.one):
+                continue
+            rests = partition.is_paused or partition.is_stopped or partition.is_at_end(self._is_committed_only)
+            if not rests and self._waits_for(partition.one):
+                yield partition
 
     def _place(self, partition: PartitionFetch) -> None:
         """Its leader is known: ask there, at once. What was known of its end may be old."""
@@ -358,7 +381,7 @@ class Fetcher:
             self._trouble(asker, partition, data)
             return
         if data.diverging_epoch is not None and data.diverging_epoch.end_offset >= 0:
-            self._diverged(asker, partition, data.diverging_epoch.end_offset, arrived)
+            self._diverged(asker, partition, data, arrived)
             return
         partition.has_bounds(data)
         has_moved = bool(data.records) and self._take_records(asker, partition, data, arrived)
@@ -428,14 +451,16 @@ class Fetcher:
         else:
             self._failed(partition, Failed(one, error))
 
-    def _diverged(self, asker: Asker, partition: PartitionFetch, end: int, arrived: Arrived) -> None:
-        """What we read last is not there, or not in that place: from `end` on the log is another one."""
+    def _diverged(self, asker: Asker, partition: PartitionFetch, data: PartitionData, arrived: Arrived) -> None:
+        """What we read last is not there, or not in that place: from there on the log is another one."""
+        assert data.diverging_epoch is not None
         self._withdraw(partition)
         if asker.node == partition.replica:
             partition.leave_replica()
             self._homes.find(partition)  # perhaps it only lags; the leader knows
             return
-        diverged = min(end, partition.position)
+        partition.has_bounds(data)
+        diverged = min(data.diverging_epoch.end_offset, partition.position)
         arrived.add_event(partition, Truncated(partition.one, diverged, partition.position, self._resets.goes_on))
 
     def _look_for_leader(self, partition: PartitionFetch, data: PartitionData, error: ClientError) -> None:

@@ -5,7 +5,7 @@ Whatever else they asked for would only have to be held until those have come.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.stored import NO_CLOCK
@@ -20,11 +20,8 @@ def due_first(partitions: Iterable[PartitionFetch], bytes_max: int, piece_bytes:
     Those of which nothing came yet are first, with `piece_bytes` of each at least: nothing can go before they come.
     """
     wanted = list(partitions)
-    silent = [partition.one for partition in wanted if partition.clock_ms == NO_CLOCK]
-    if silent:
-        # No more of the last ones than of the first: nobody knows how far in time that leads.
-        share = max(bytes_max // len(wanted), piece_bytes)
-        return dict.fromkeys(silent[: max(bytes_max // share, 1)], share)
+    if silent := silent_of(wanted):
+        return first_pieces(silent, len(wanted), bytes_max, piece_bytes)
     wanted.sort(key=_clock)
     until_ms = _level(wanted, bytes_max)
     sizes: dict[TopicPartition, int] = {}
@@ -38,6 +35,22 @@ def due_first(partitions: Iterable[PartitionFetch], bytes_max: int, piece_bytes:
         sizes[partition.one] = size
         left -= size
     return sizes
+
+
+def silent_of(partitions: Iterable[PartitionFetch]) -> list[TopicPartition]:
+    """Those of which nothing came yet."""
+    return [partition.one for partition in partitions if partition.clock_ms == NO_CLOCK]
+
+
+def first_pieces(
+    silent: Sequence[TopicPartition], partitions: int, bytes_max: int, piece_bytes: int
+) -> dict[TopicPartition, int]:
+    """How much to ask for of these, which are some of so many `partitions`.
+
+    No more of the last ones than of the first: nobody knows how far in time that leads.
+    """
+    share = max(bytes_max // partitions, piece_bytes)
+    return dict.fromkeys(silent[: max(bytes_max // share, 1)], share)
 
 
 def _level(by_clock: list[PartitionFetch], bytes_max: int) -> float:

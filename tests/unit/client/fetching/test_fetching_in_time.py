@@ -92,6 +92,35 @@ def test_without_an_order_of_time_everybody_has_his_turn_again() -> None:
     assert probe.rows == {one: [*range(3000)] for one in played.logs}
 
 
+def test_the_first_rows_of_all_brokers_come_side_by_side() -> None:
+    played = cluster(*[1] * 20, *[2] * 20, *[3] * 20, starts_ms=(0,) * 60, batches=3)
+    probe = probe_of(played, bytes_max=2 << 20)
+    probe.wait()
+    assert {number // 20 for each in played.fetches(waiting=False) for number in named(each)} == {0, 1, 2}
+    probe.drain()
+    assert probe.rows == {one: [*range(30)] for one in played.logs}
+
+
+def test_where_rows_lead_to_is_as_the_reader_says() -> None:
+    played = cluster(1, 1, starts_ms=(0, 100_000))
+    probe = probe_of(played)
+    while not probe.rows[T1]:
+        probe.wait()
+        probe.take()
+    before = len(played.fetches())
+    probe.fetcher.stands_at(T0, 5, 300_000)
+    probe.fetcher.stands_at(T1, probe.fetcher.position(T1), 0)
+    probe.fetcher.stands_at(T0, probe.fetcher.position(T0), 200_000)
+    probe.fetcher.stands_at(T2, 0, 0)
+    probe.wait()
+    probe.take()
+    probe.wait()
+    asked = [named(each) for each in played.fetches()[before + 1 :] if named(each)]
+    assert asked[0] == [1], "by its headers the other is behind"
+    probe.drain()
+    assert probe.rows == {one: [*range(1000)] for one in played.logs}
+
+
 def test_what_is_put_back_comes_again_when_others_have_come_so_far() -> None:
     played = cluster(1, 1, starts_ms=(0, 100_000))
     probe = probe_of(played)

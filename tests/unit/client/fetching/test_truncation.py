@@ -95,13 +95,23 @@ def test_an_epoch_that_never_was_is_not_waited_for() -> None:
     assert last_epochs(played)[0] == -1
 
 
-def test_the_epoch_of_what_came_is_known_also_of_partitions_that_are_not_read_any_more() -> None:
+def test_the_epoch_of_what_came_is_known_also_of_partitions_that_are_finished() -> None:
     played = cluster(1)
     probe = start_at(played, 4, -1)
     assert probe.fetcher.epoch_behind(T0) == 5
-    probe.fetcher.remove([T0])
+    probe.fetcher.finish(T0)
     assert probe.fetcher.epoch_behind(T0) == 5
     probe.fetcher.add({T0: 0})
+    assert probe.fetcher.epoch_behind(T0) == -1
+
+
+@pytest.mark.parametrize("is_finished", [False, True])
+def test_nothing_is_known_of_partitions_that_were_removed(is_finished: bool) -> None:
+    played = cluster(1)
+    probe = start_at(played, 4, -1)
+    if is_finished:
+        probe.fetcher.finish(T0)
+    probe.fetcher.remove([T0])
     assert probe.fetcher.epoch_behind(T0) == -1
 
 
