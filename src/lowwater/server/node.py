@@ -128,7 +128,7 @@ def _limits(config: BrokerConfig, connections_possible: int) -> ListenerLimits:
 
 
 def share_handles(limit: int) -> tuple[int, int]:
-    """(for log files, for connections): a full house must still be able to write, and most handles are for its guests."""
+    """(for log files, for connections): a full house must be able to write, and most handles are for its guests."""
     reserved = min(HANDLES_RESERVED, limit // 4)
     files = min(FILES_MAX, (limit - reserved) // 2, max(FILES_USUAL, (limit - reserved) // 16))
     return files, limit - reserved - files
