@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.reader.logs import StagedLog
 from tests.reader.staged import Stage, names
 
@@ -46,7 +47,8 @@ def test_partitions_that_do_not_fit_together_come_in_order_all_the_same() -> Non
     stage.close()
 
 
-def test_a_partition_of_rows_of_the_future_alone_is_put_back_too() -> None:
+def test_a_partition_of_rows_of_the_future_alone_is_put_back_too(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("lowwater.client.releasing.MOST_BYTES", 0)
     future = [FUTURE_MS + at for at in range(200)]
     stage = stage_of(future, [100, 200, 300])
     reading = stage.open(stop="latest", held_bytes_max=4000)
@@ -58,7 +60,10 @@ def test_a_partition_of_rows_of_the_future_alone_is_put_back_too() -> None:
     stage.close()
 
 
-def test_rows_behind_more_of_the_future_than_can_be_held_come_late_and_are_counted() -> None:
+def test_rows_behind_more_of_the_future_than_can_be_held_come_late_and_are_counted(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("lowwater.client.releasing.MOST_BYTES", 0)
     stage = stage_of([*(FUTURE_MS + at for at in range(200)), 150], [100, 200, 300])
     reading = stage.open(stop="latest", held_bytes_max=4000)
     rows, _ = read_all(stage)

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from lowwater.client.errors import ClientError, truncated
+from lowwater.client.fetching.asker import MOST_BYTES
 from lowwater.client.fetching.events import AtEnd, Event, Failed, Fetched, Reset, Truncated
 from lowwater.client.fetching.fetcher import Fetcher
 from lowwater.client.loading import READING, load
@@ -21,7 +22,7 @@ from lowwater.merge.merging import Merging, Progress
 from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.reader")
-_HALF, _A_QUARTER, _AN_EIGHTH, _A_SIXTEENTH = 2, 4, 8, 16
+_HALF, _A_QUARTER, _AN_EIGHTH = 2, 4, 8
 _TRUNCATED_ADVICE = 'undo what was made of them and seek to {}, or go on there by itself: on_lost="earliest"'
 
 
@@ -293,7 +294,7 @@ class Releasing:
         If that is not enough, by far, those who are waited for and bring only rows of the future are believed.
         """
         self._drop(self._merging.can_be_put_back(), is_believed=False)
-        if self._merging.held_bytes > self._held_bytes_max + self._held_bytes_max // _A_SIXTEENTH:
+        if self._merging.held_bytes > self._held_bytes_max + MOST_BYTES:
             self._drop(self._merging.claim_the_future(), is_believed=True)
 
     def _drop(self, partitions: Iterable[TopicPartition], *, is_believed: bool) -> None:
