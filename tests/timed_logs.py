@@ -50,6 +50,10 @@ class TimedLogs:
         self.lookups = 0
         self.fetched = 0
 
+    @property
+    def has_markers(self) -> bool:
+        return any(log.markers for log in self.logs.values())
+
     def first_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, Stamp | None]:
         self.asked += 1
         self.lookups += 1

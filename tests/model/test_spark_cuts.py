@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from tests.timed_logs import TimedLog, TimedLogs
 
-from lowwater.spark.aligning.alignment import Alignment
+from lowwater.spark.aligning.alignment import Alignment, late_before
 from lowwater.spark.aligning.logs import Edge
 from lowwater.spark.aligning.windows import Windows
 from lowwater.spark.limits import readable
@@ -22,6 +22,7 @@ from lowwater.types import TopicPartition
 
 CUT, IDLE, NOW = 100, 50, 1_000_000
 FAR = NOW * 4
+TIME_MAX = (1 << 63) - 1
 LOOK = 8
 LOOKUPS_MAX = 12
 
@@ -42,11 +43,11 @@ def log(draw) -> TimedLog:
     for kind, step in draw(st.lists(st.tuples(KINDS, STEPS), max_size=40)):
         time_ms = max(time_ms + step, 0)
         if kind == "marker":
-            made.end_transaction(NOW)
+            made.end_transaction(draw(st.sampled_from([NOW, time_ms, time_ms + 50])))
         elif kind == "row":
             made.write([time_ms])
         else:
-            made.write([FAR] * (1 if kind == "future" else 2 * LOOK))
+            made.write([draw(st.sampled_from([FAR, TIME_MAX]))] * (1 if kind == "future" else 2 * LOOK))
     made.log_start = draw(st.integers(0, min(3, len(made.times_ms))))
     return made
 
@@ -100,10 +101,12 @@ class Reader:
             size += behind - first
             ahead += sum(each >= plan.cut_ms for each in self.logs.logs[one].rows(first, behind).times_ms)
         assert 0 < size <= self.limit
-        assert ahead <= plan.ahead or plan.rest is not None, "rows ahead of their cut are counted"
+        assert plan.cut_ms == TIME_MAX or ahead <= plan.ahead or plan.rest is not None, (
+            "rows ahead of their cut are counted"
+        )
         assert self.cut_ms is None or plan.cut_ms >= self.cut_ms, "cuts go on"
         if self.limit > 10**6:
-            assert plan.cut_ms % CUT == 0
+            assert plan.cut_ms % CUT == 0 or plan.cut_ms == TIME_MAX
         assert plan.after_ms == self.cut_ms
         self.cut_ms = plan.cut_ms
 
@@ -179,3 +182,33 @@ def test_rows_in_order_are_each_read_in_their_own_batch(logs, limit):
         for one, behind in reader.read.items():
             times = reader.logs.logs[one].rows(before[one], behind).times_ms
             assert all(after_ms <= each < reader.cut_ms for each in times)
+
+
+@st.composite
+def transactions(draw) -> TimedLog:
+    """Rows in order, with ends of transactions between them that have times of their own: a little later, or much."""
+    made = TimedLog()
+    time_ms = 0
+    for step, later in draw(
+        st.lists(st.tuples(st.integers(0, 30), st.sampled_from([None, None, 60, NOW])), max_size=40)
+    ):
+        time_ms += step
+        if later is None:
+            made.write([time_ms])
+        else:
+            made.end_transaction(time_ms + later)
+    return made
+
+
+@settings(max_examples=80, deadline=None)
+@given(st.lists(transactions(), min_size=1, max_size=3), LIMITS)
+def test_ends_of_transactions_make_no_row_in_order_late(logs, limit):
+    reader = Reader(named(logs), limit)
+    while True:
+        before, start = dict(reader.read), reader.start
+        if not reader.batch():
+            break
+        late_ms = late_before(start, reader.start)
+        for one, behind in reader.read.items():
+            times = reader.logs.logs[one].rows(before[one], behind).times_ms
+            assert late_ms is None or all(each >= late_ms for each in times)

@@ -33,6 +33,8 @@ PLANS = st.none() | st.builds(
     out_of_order_ms=st.none() | st.integers(0, 1000),
     asked=st.integers(0, 12),
     ahead=st.integers(0, 3),
+    due_ms=st.none() | TIMES,
+    others=st.dictionaries(PARTITIONS, st.integers(0, 60), max_size=3),
 )
 
 

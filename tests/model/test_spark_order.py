@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import pyarrow as pa
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -156,3 +157,20 @@ def test_keys_do_not_fall_from_batch_to_batch_that_end_at_cuts(found, out_of_ord
         plan = Plan(after, cut, out_of_order_ms=out_of_order_ms)
         keys += [row[0] for row in model(batch, plan)]
     assert keys == sorted(keys)
+
+
+@pytest.mark.parametrize(
+    ("plan", "late"),
+    [
+        (Plan(600, 700, out_of_order_ms=1000), 2),  # of the batch after that cut
+        (Plan(600, 600, out_of_order_ms=1000, due_ms=100), 1),  # what is left of that cut, which is no fault of theirs
+        (Plan(600, 600, out_of_order_ms=1000, due_ms=-1), 0),
+        (Plan(600, 600, out_of_order_ms=200, due_ms=-1), 1),  # nor does it excuse what is out of order
+    ],
+)
+def test_late_are_rows_of_a_cut_that_was_over_and_not_those_of_its_rest(plan, late):
+    one = PARTITIONS[0]
+    [task] = ordered_tasks({one: Range(0, 3)}, plan, ids={})
+    partitions = Partitions([one], task.slice)
+    partitions.keyed(arrow([(one, 0, 400), (one, 1, 50), (one, 2, 650)]))
+    assert partitions.late_rows == late

@@ -178,6 +178,20 @@ def test_an_open_transaction_holds_the_cut_for_the_idle_timeout_at_most(
     assert late[TopicPartition(topic, 1)][0] == 1
 
 
+def test_times_of_brokers_are_mentioned_once(
+    topics: Topics, writer: TimedWriter, planned: Planning, caplog: pytest.LogCaptureFixture
+) -> None:
+    stamped_by_broker = topics.create(1, config={"message.timestamp.type": "LogAppendTime"})
+    other = topics.create(1)
+    for topic in (stamped_by_broker, other):
+        writer.write(topic, range(T0, T0 + HOUR, 600_000))
+    stream = planned(f"{stamped_by_broker},{other}")
+    assert len(stream.all()) > 1
+    said = [each.getMessage() for each in caplog.records if "LogAppendTime" in each.getMessage()]
+    assert len(said) == 1
+    assert f"those of {other}" in said[0]
+
+
 def _next(stream: PlannedStream) -> dict[TopicPartition, tuple[int, int]]:
     """The next batch that comes, as Spark asks for it: again and again."""
     deadline = time.monotonic() + 60

@@ -25,7 +25,9 @@ from lowwater.types import TopicPartition
 VERSION = 1
 OFFSET_MAX = (1 << 63) - 1
 _PARTITION_MAX = (1 << 31) - 1
-_TIME_MAX = (1 << 63) - 1
+TIME_MAX = (1 << 63) - 1
+NEVER_LATE_MS = -1
+"""No record is stamped earlier; those without a time are not."""
 _KEYS = frozenset({"lowwater", "lineage", "initial", "topics", "plan"})
 _TOPIC_KEYS = frozenset({"id", "at", "begin"})
 _NUMBER = re.compile(r"0|[1-9][0-9]{0,9}", re.ASCII)
@@ -84,11 +86,13 @@ class Bound(NamedTuple):
 class Plan:
     """What of the planning of a batch has to be known to read it again, and to plan the next one.
 
-        {"after": 1763250600000, "cut": 1763251200000, "rest": ["orders", 1, 5000],
-         "slices": [1763250900000], "disorder": 60000, "asked": 3, "ahead": 1}
+        {"after": 1763250600000, "cut": 1763251200000, "rest": ["orders", 1, 5000], "due": 1763250000000,
+         "others": {"payments": {"0": 300}}, "slices": [1763250900000], "disorder": 60000, "asked": 3, "ahead": 1}
 
     `cut_ms` is the moment before which the batch ends, `after_ms` that of the one before: rows stamped earlier are
-    late. `rest`: the cut is not reached yet. `slices`: the bounds between ordered tasks, and `out_of_order_ms` the
+    late. `rest`: the cut is not reached yet. `due_ms`: where the batch goes on with such a rest, what is late in
+    it, which is what was late in the first with that cut. `others`: where partitions are then that are aligned with and
+    not read. `slices`: the bounds between ordered tasks, and `out_of_order_ms` the
     `maxOutOfOrder` they were made with. `asked`: requests that it took; `ahead`: rows passed over although they are
     stamped at or behind the cut. These two are for people.
     """
@@ -100,6 +104,13 @@ class Plan:
     out_of_order_ms: int | None = None
     asked: int = 0
     ahead: int = 0
+    due_ms: int | None = None
+    others: Mapping[TopicPartition, int] = field(default_factory=dict)
+
+    @property
+    def late_before_ms(self) -> int | None:
+        """Rows stamped before this come after their cut; None: there was no cut before."""
+        return self.after_ms if self.due_ms is None else self.due_ms
 
     @classmethod
     def parse(cls, given: Any) -> Plan:
@@ -113,8 +124,10 @@ class Plan:
             _count(given, "disorder") if "disorder" in given else None,
             _count(given, "asked"),
             _count(given, "ahead"),
+            _time_or_none(given, "due"),
+            _places(given.get("others", {})),
         )
-        if plan.cut_ms is None and (plan.rest is not None or plan.after_ms is not None):
+        if plan.cut_ms is None and given.keys() & {"rest", "after", "due", "others"}:
             raise _unreadable("its plan has no cut")
         return plan
 
@@ -123,6 +136,8 @@ class Plan:
             "after": self.after_ms,
             "cut": self.cut_ms,
             "rest": None if self.rest is None else list(self.rest),
+            "due": self.due_ms,
+            "others": _numbered(self.others) or None,
             "slices": [bound.to_json() for bound in self.slices] or None,
             "disorder": self.out_of_order_ms,
             "asked": self.asked or None,
@@ -131,7 +146,7 @@ class Plan:
         return {name: value for name, value in every.items() if value is not None}
 
 
-_PLAN_KEYS = frozenset({"after", "cut", "rest", "slices", "disorder", "asked", "ahead"})
+_PLAN_KEYS = frozenset({"after", "cut", "rest", "due", "others", "slices", "disorder", "asked", "ahead"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -328,7 +343,7 @@ def _partitions(topic: str, given: Any) -> dict[TopicPartition, int]:
 
 
 def _time(given: Any) -> int:
-    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > _TIME_MAX:
+    if isinstance(given, bool) or not isinstance(given, int) or abs(given) > TIME_MAX:
         raise _unreadable(f"a time in its plan is {given!r}")
     return given
 
@@ -360,6 +375,13 @@ def _place(given: Any) -> Place:
         raise _unreadable(f"the rest of its plan is {given!r}")
     [(one, offset)] = _partitions(given[0], {str(given[1]): given[2]}).items()
     return Place(one.topic, one.partition, offset)
+
+
+def _places(given: Any) -> dict[TopicPartition, int]:
+    found: dict[TopicPartition, int] = {}
+    for topic, partitions in _object(given, "others").items():
+        found.update(_partitions(topic, partitions))
+    return found
 
 
 def _object(given: Any, what: str) -> Mapping[str, Any]:

@@ -78,6 +78,6 @@ def ordered_tasks(
     assert plan.out_of_order_ms is not None, "the batch is in order"
     starts, ends = (None, *plan.slices), (*plan.slices, None)
     return [
-        Task(pieces, lineage, Slice(start, end, plan.out_of_order_ms, plan.after_ms, plan.cut_ms))
+        Task(pieces, lineage, Slice(start, end, plan.out_of_order_ms, plan.after_ms, plan.cut_ms, plan.late_before_ms))
         for start, end in zip(starts, ends, strict=True)
     ]

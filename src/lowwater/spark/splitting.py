@@ -43,6 +43,7 @@ class Slice:
 
     A row's key is its timestamp, or that of the newest row before it in its partition less `out_of_order_ms`, if that
     is later. No key lies before `floor_ms`; rows stamped after `cap_ms` count as stamped then.
+    Late are rows stamped before `late_before_ms`, or before the newest less `out_of_order_ms`.
     """
 
     start: Bound | None
@@ -50,6 +51,7 @@ class Slice:
     out_of_order_ms: int
     floor_ms: int | None = None
     cap_ms: int | None = None
+    late_before_ms: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

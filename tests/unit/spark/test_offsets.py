@@ -293,7 +293,10 @@ PLANS = {
     "rest": Plan(after_ms=0, cut_ms=600_000, rest=Place("a", 1, 5000)),
     "ordered": Plan(slices=(Bound(-5), Bound(0), Bound(7)), out_of_order_ms=0),
     "ordered within a moment": Plan(slices=(Bound(7), Bound(7, "a", 1, 5), Bound(8)), out_of_order_ms=9),
-    "everything": Plan(1, 2, Place("b", 0, 0), (Bound(1), Bound(2)), 60_000, asked=3, ahead=1),
+    "others": Plan(cut_ms=600_000, others={B0: 7, A1: 0}),
+    "everything": Plan(
+        1, 2, Place("b", 0, 0), (Bound(1), Bound(2)), 60_000, asked=3, ahead=1, due_ms=-1, others={A1: 3}
+    ),
 }
 
 
@@ -308,8 +311,8 @@ def test_a_plan_is_in_the_text_and_comes_back_from_it(plan):
 def test_the_text_of_a_plan_is_as_the_format_says():
     end = advance(INITIAL, {A0: 9, A1: 0}, {}, ids={}, plan=PLANS["everything"])
     assert text(end).endswith(
-        '"plan": {"after": 1, "cut": 2, "rest": ["b", 0, 0], "slices": [1, 2], "disorder": 60000, "asked": 3, '
-        '"ahead": 1}}'
+        '"plan": {"after": 1, "cut": 2, "rest": ["b", 0, 0], "due": -1, "others": {"a": {"1": 3}}, "slices": [1, 2], '
+        '"disorder": 60000, "asked": 3, "ahead": 1}}'
     )
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import pickle
 from dataclasses import dataclass
 from itertools import pairwise
@@ -10,7 +11,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from lowwater.spark.offsets import Bound, Plan, Range
+from lowwater.client.sampling import Sampled
+from lowwater.spark.offsets import TIME_MAX, Bound, Plan, Range
+from lowwater.spark.ordering import surveying
 from lowwater.spark.ordering.bounds import SHARE_MAX, Curve, cut, fewer, unevenness, worth_asking
 from lowwater.spark.slicing import SLICE_OFFSETS_MIN, SLICES_MAX, ordered_tasks, slice_count
 from lowwater.spark.splitting import Slice, Task, TaskRange
@@ -59,10 +62,15 @@ def test_every_slice_reads_of_all_partitions_and_keeps_what_lies_between_its_bou
     ranges = {B0: Range(0, 4), A1: Range(7, 9), A0: Range(2, 2)}
     pieces = (TaskRange("a", 1, 7, 9, ID), TaskRange("b", 0, 0, 4, ""))
     assert ordered_tasks(ranges, plan, ids={"a": ID}, lineage="5f2c9a1e") == [
-        Task(pieces, "5f2c9a1e", Slice(None, Bound(10), 3, 5, 90)),
-        Task(pieces, "5f2c9a1e", Slice(Bound(10), Bound(20, "a", 1, 7), 3, 5, 90)),
-        Task(pieces, "5f2c9a1e", Slice(Bound(20, "a", 1, 7), None, 3, 5, 90)),
+        Task(pieces, "5f2c9a1e", Slice(None, Bound(10), 3, 5, 90, 5)),
+        Task(pieces, "5f2c9a1e", Slice(Bound(10), Bound(20, "a", 1, 7), 3, 5, 90, 5)),
+        Task(pieces, "5f2c9a1e", Slice(Bound(20, "a", 1, 7), None, 3, 5, 90, 5)),
     ]
+
+
+def test_a_slice_of_the_rest_of_a_cut_is_told_what_is_late_in_it():
+    [task] = ordered_tasks({A0: Range(0, 4)}, Plan(90, 90, out_of_order_ms=3, due_ms=5), ids={})
+    assert task.slice == Slice(None, None, 3, floor_ms=90, cap_ms=90, late_before_ms=5)
 
 
 def test_a_batch_without_rows_has_no_tasks():
@@ -130,6 +138,29 @@ def test_bounds_are_asked_for_first_and_then_where_it_is_steep():
     bounds = cut(curves, 2)
     assert worth_asking(curves, bounds, is_first=True) == [bounds[0].key_ms]
     assert worth_asking(curves, bounds, is_first=False) == [bounds[0].key_ms, 11]
+
+
+def test_no_time_is_asked_for_that_cannot_be_told():
+    curves = {A0: curve((0, 0), (TIME_MAX, 10))}
+    bounds = (Bound(TIME_MAX), Bound(TIME_MAX, "a", 0, 5))
+    assert max(worth_asking(curves, bounds, is_first=False)) == TIME_MAX
+
+
+def test_a_last_row_of_the_last_time_there_is_does_not_make_a_survey_ask_for_later_ones(monkeypatch):
+    asked = []
+
+    async def answer(cluster, questions, *, isolation):
+        asked.extend(time for each in questions for time in each.values())
+        return [{} for _ in questions]
+
+    async def look(cluster, offsets, *, isolation):
+        return {one: Sampled(offset, TIME_MAX, 1.0) for one, offset in offsets.items()}
+
+    monkeypatch.setattr(surveying, "list_offsets_many", answer)
+    monkeypatch.setattr(surveying, "sample", look)
+    asyncio.run(surveying.Survey(None, {A0: Range(0, 10)}, "read_committed", 5).bounds(2, is_wanted=True))
+    assert asked
+    assert max(asked) <= TIME_MAX
 
 
 TIMES = st.lists(st.integers(0, 60), min_size=1, max_size=60)

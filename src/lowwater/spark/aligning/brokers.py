@@ -22,6 +22,11 @@ class BrokerLogs:
         self._isolation = isolation
         self.asked = 0
 
+    @property
+    def has_markers(self) -> bool:
+        """Who reads them without waiting for their ends cares little where transactions end."""
+        return self._isolation == "read_committed"
+
     def first_at(self, partitions: Collection[TopicPartition], time_ms: int) -> dict[TopicPartition, Stamp | None]:
         if not partitions:
             return {}

@@ -10,8 +10,8 @@ from lowwater.spark.aligning.survey import Reached, Survey
 from lowwater.spark.offsets import Place
 from lowwater.types import TopicPartition
 
-TRIES = 8
-"""So many times a limit makes us guess an earlier moment. With what else a planning asks, at most 12 requests."""
+TRIES = 7
+"""So many times a limit makes us guess an earlier moment. At most 12 times are asked for in a planning."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ def choose(survey: Survey, span_ms: int, *, last_ms: int | None, is_rest: bool, 
     if not reached.count:
         reached = survey.at(next_mark(reached.next_ms, span_ms))
     if reached.count <= limit:
-        return _whole(reached)
+        return _split(survey, reached, limit)
     return _narrowed(survey, reached, last_ms, limit)
 
 
@@ -55,39 +55,43 @@ def _whole(reached: Reached) -> Choice:
 
 
 def _narrowed(survey: Survey, reached: Reached, last_ms: int | None, limit: int) -> Choice:
-    """The latest moment before `reached` that was found to have no more than the limit, but something."""
+    """The latest moment before `reached` that was found to have no more than the limit, but something.
+
+    Late rows are in every batch, and none is of them alone: that would leave the others where they are.
+    """
     low_ms = survey.earliest_ms() if last_ms is None else last_ms
     low = survey.at(low_ms)
     if low.count > limit:
         return _split(survey, low, limit)
-    best, high = (low if low.count else None), reached
+    best, high, late = None, reached, low.count
     for turn in range(TRIES):
-        if high.time_ms - low.time_ms <= 1 or (best is not None and 2 * best.count >= limit):
+        if high.time_ms - low.time_ms <= 1 or (best is not None and 2 * (best.count - late) >= limit - late):
             break
-        guess = survey.at(_between(low, high, limit, is_middle=bool(turn % 2)))
+        guess = survey.at(_between(low, high, late + 0.75 * (limit - late), is_middle=bool(turn % 2)))
         if guess.count > limit:
             high = guess
         else:
             low = guess
             best = guess if guess.count else best
     if best is not None:
-        return _whole(best)
+        return _split(survey, best, limit)
     if high.time_ms - low.time_ms > 1:
         first = survey.at(min(max(survey.earliest_ms(), low.time_ms) + 1, high.time_ms))
-        if first.count:
+        if first.count > low.count:
             high = first
     return _split(survey, high, limit)
 
 
-def _between(low: Reached, high: Reached, limit: int, *, is_middle: bool) -> int:
-    """By the counts at both, aimed at three quarters of the limit; every other time just in the middle."""
+def _between(low: Reached, high: Reached, count: float, *, is_middle: bool) -> int:
+    """By the counts at both, aimed at so many; every other time just in the middle."""
     span = high.time_ms - low.time_ms
-    share = 0.5 if is_middle else (0.75 * limit - low.count) / (high.count - low.count)
+    share = 0.5 if is_middle else (count - low.count) / (high.count - low.count)
     return low.time_ms + min(max(int(span * share), 1), span - 1)
 
 
 def _split(survey: Survey, reached: Reached, limit: int) -> Choice:
-    """By topic, partition and offset, where even one moment has more than the limit."""
+    """All of it; by topic, partition and offset, where even one moment has more than the limit."""
+    reached = survey.confirmed(reached)
     if reached.count <= limit:
         return _whole(reached)
     ends = {}

@@ -37,7 +37,13 @@ class Edge:
 
 
 class Logs(Protocol):
-    """Partitions, as brokers show them. Each call is one request to each broker that leads some of them, or a few."""
+    """Partitions, as brokers show them. Each call is one request to each broker that leads some of them, or a few.
+
+    `has_markers`: ends of transactions may stand between the rows, and be taken for one.
+    """
+
+    @property
+    def has_markers(self) -> bool: ...
 
     def first_at(self, partitions: Collection[TopicPartition], time_ms: int) -> Mapping[TopicPartition, Stamp | None]:
         """By partition the first record from the beginning of its log stamped at or after that; None: there is none.

@@ -95,6 +95,7 @@ class Windows:
         self._look = look
         self._scan = scan
         self._windows: dict[TopicPartition, Window] = {}
+        self._rows: dict[TopicPartition, int] = {}
 
     def forget_read(self, edges: Mapping[TopicPartition, Edge]) -> None:
         for one in list(self._windows):
@@ -102,6 +103,26 @@ class Windows:
                 del self._windows[one]
             else:
                 self._windows[one].drop_before(edges[one].start)
+
+    def without_row(self, places: Mapping[TopicPartition, int], logs: Logs) -> list[TopicPartition]:
+        """Those that have no row at that offset."""
+        unsure = {one: at for one, at in places.items() if self._rows.get(one) != at and not self._has_row(one, at)}
+        if not unsure:
+            return []
+        found = logs.rows({one: Range(at, at + 1) for one, at in unsure.items()})
+        self._rows |= {one: at for one, at in unsure.items() if found[one].offsets}
+        return [one for one in unsure if not found[one].offsets]
+
+    def _has_row(self, one: TopicPartition, at: int) -> bool:
+        window = self._windows.get(one)
+        if window is None:
+            return False
+        place = bisect_left(window.offsets, at)
+        return place < len(window.offsets) and window.offsets[place] == at
+
+    def is_much(self, places: Mapping[TopicPartition, int]) -> bool:
+        """Whether as many rows as are looked at of one partition were seen from there on."""
+        return sum(len(self._from(one, at).offsets) for one, at in places.items()) >= self._look
 
     def _covers(self, one: TopicPartition, at: int) -> bool:
         window = self._windows.get(one)

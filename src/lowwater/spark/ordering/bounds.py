@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
-from lowwater.spark.offsets import Bound, Range
+from lowwater.spark.offsets import TIME_MAX, Bound, Range
 from lowwater.types import TopicPartition
 
 SHARE_MAX = 1.2
@@ -164,7 +164,7 @@ def worth_asking(curves: Mapping[TopicPartition, Curve], bounds: Sequence[Bound]
         total = Total(curves.values())
         steep = total.bytes / (len(bounds) + 1) * _HOT
         times |= {at_ms + 1: None for at_ms in total.steep(steep)}
-    return [time for time in times if time >= 0]
+    return [time for time in times if 0 <= time <= TIME_MAX]
 
 
 def _first(total: Total) -> Bound:

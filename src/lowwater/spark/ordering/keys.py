@@ -16,7 +16,9 @@ _READ: Any = types.Array(types.int64, 1, "C", readonly=True)
 _FOUND: Any = types.UniTuple(types.int64, 2)
 
 
-@compiled(_FOUND(I32, _READ, _READ, I64, I64, I64, I64, I64, types.int64, types.int64, types.int64, I64, U8))
+@compiled(
+    _FOUND(I32, _READ, _READ, I64, I64, I64, I64, I64, types.int64, types.int64, types.int64, types.int64, I64, U8)
+)
 def find_keys(
     tags: Any,
     offsets: Any,
@@ -29,6 +31,7 @@ def find_keys(
     out_of_order_ms: int,
     floor_ms: int,
     cap_ms: int,
+    late_before_ms: int,
     keys: Any,
     kept: Any,
 ) -> tuple[int, int]:
@@ -52,5 +55,5 @@ def find_keys(
         kept[place] = is_behind and is_before
         if kept[place]:
             count += 1
-            late += timestamp < key
+            late += timestamp < due or timestamp < late_before_ms
     return count, late

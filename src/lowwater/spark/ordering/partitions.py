@@ -76,6 +76,7 @@ class Partitions:
             self._slice.out_of_order_ms,
             NO_CLOCK if self._slice.floor_ms is None else self._slice.floor_ms,
             END if self._slice.cap_ms is None else self._slice.cap_ms,
+            NO_CLOCK if self._slice.late_before_ms is None else self._slice.late_before_ms,
             keys,
             kept,
         )

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from lowwater.client.cluster import Cluster
 from lowwater.client.offsets import Found, list_offsets_many
 from lowwater.client.sampling import sample
-from lowwater.spark.offsets import Bound, Range
+from lowwater.spark.offsets import TIME_MAX, Bound, Range
 from lowwater.spark.ordering.bounds import SHARE_MAX, Curve, cut, fewer, unevenness, worth_asking
 from lowwater.types import TopicPartition
 
@@ -92,7 +92,7 @@ class Survey:
     async def _look_for_jumps(self) -> None:
         """A row far ahead of its time takes all rows behind it in its partition along."""
         curves = {one: self._curves[one] for one in self._looked_at if self._curves[one].points}
-        asked = {one: curve.points[-1][0] + self._out_of_order_ms + 1 for one, curve in curves.items()}
+        asked = {one: min(curve.points[-1][0] + self._out_of_order_ms + 1, TIME_MAX) for one, curve in curves.items()}
         [answers] = await list_offsets_many(self._cluster, [asked], isolation=self._isolation)
         for one, found in answers.items():
             if self._curves[one].range.start <= found.offset < self._curves[one].points[-1][1]:
