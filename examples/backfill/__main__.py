@@ -16,10 +16,10 @@ from typing import Any
 from pyspark.sql import SparkSession
 
 from examples.backfill import sample
+from examples.backfill.event_time import Panel, draw
 from examples.backfill.loading import load, read_times
 from examples.backfill.queries import DELAY, Outcome, Way, run, ways
-from examples.event_time import Panel, draw
-from examples.small_spark import small_spark
+from examples.backfill.small_spark import small_spark
 from lowwater.testing import Broker
 
 TOPIC = "readings"

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from examples.event_time import Panel, draw
+from examples.backfill.event_time import Panel, draw
 from examples.orders.expected import Batch, Partition, Record
 from examples.orders.reading import read_batches, read_logs
 from examples.orders.sample import TOPICS

@@ -11,8 +11,8 @@ from functools import reduce
 
 from pyspark.sql import DataFrame, SparkSession
 
+from examples.backfill.small_spark import small_spark
 from examples.orders.sample import TOPICS
-from examples.small_spark import small_spark
 
 LIMIT = 9_000
 """As in the pipeline."""

@@ -216,5 +216,6 @@ def test_the_keyboard_is_enough(at: Watched) -> None:
     page.keyboard.press("?")
     expect(page.locator("dialog")).to_contain_text("this help")
     page.keyboard.press("Escape")
+    expect(page.locator("dialog")).to_have_count(0)
     page.keyboard.press("b")
     expect(page.get_by_role("heading", level=1)).to_have_text("Broker")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from xml.etree import ElementTree
 
-from examples.event_time import DAY_MS, Panel, draw
+from examples.backfill.event_time import DAY_MS, Panel, draw
 from examples.orders.chart import apart_ms, panel, reached
 from examples.orders.expected import Batch, Record
 

@@ -6,6 +6,7 @@ import contextlib
 import os
 import signal
 import sys
+import warnings
 from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any, TypeVar
@@ -85,6 +86,8 @@ def command(ctx: click.Context, /, names: tuple[str, ...], **options: Any) -> No
         with _ended_by_signals():
             _run(mode, connection, _defaults(mode, options["timeout_s"]), names, options, talk)
     except KeyboardInterrupt:
+        # It may come between the making of a coroutine and its first step: that it never ran is no news then.
+        warnings.filterwarnings("ignore", "coroutine .* was never awaited", RuntimeWarning)
         sys.stdout.flush()
 
 
