@@ -10,11 +10,14 @@ from typing import Any
 from lowwater.client.admin.browsing import Page, browse
 from lowwater.client.admin.records import sizes
 from lowwater.client.errors import ClientError
+from lowwater.client.offsets import resolve
 from lowwater.client.rows import Row
 from lowwater.http.operations import Call, operation, partition_of
 from lowwater.http.paging import AFTER, LIMIT, page
 from lowwater.http.problem import Problem, missing, of_client
 from lowwater.http.schema import OFFSET_MAX, array, boolean, integer, nullable, record, string
+from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.plan import UnresolvedError
 from lowwater.types import TopicPartition
 
 BYTES_DEFAULT, BYTES_MAX = 1 << 20, 8 << 20
@@ -235,12 +238,10 @@ async def _with_bounds(call: Call, one: TopicPartition, offset: int, error: Clie
 )
 async def browse_topic(call: Call) -> Any:
     name, limit = call.path["topic"], call.query["limit"]
-    try:
-        starts = await call.desk.admin.offsets_at(call.query["start"], [name], zone=UTC)
-    except ClientError as error:
-        if type(error) is not ClientError:
-            raise
-        raise Problem(422, "BAD_VALUE", str(error)) from None  # a position that leads nowhere here
+    described = (await call.desk.admin.describe_topics([name])).checked()[name]
+    led = [TopicPartition(name, one.partition) for one in described.partitions if one.leader >= 0]
+    without = [TopicPartition(name, one.partition) for one in described.partitions if one.leader < 0]
+    starts = await _starts(call, led)
     if call.query["partition"] is not None:
         starts = {one: offset for one, offset in starts.items() if one.partition == call.query["partition"]}
         if not starts:
@@ -254,8 +255,29 @@ async def browse_topic(call: Call) -> Any:
     return {
         "records": [_glanced_at(row) for row in rows[:limit]],
         "starts": {str(one.partition): offset for one, offset in starts.items()},
-        "errors": _errors(outcome.failed),
+        "errors": [
+            *_errors(outcome.failed),
+            *({"what": str(one), "error": "it has no leader at the moment"} for one in without),
+        ],
     }
+
+
+async def _starts(call: Call, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
+    """Where the position leads in each of them."""
+    try:
+        wanted = parse_starts(call.query["start"], UTC)
+    except PositionError as error:
+        raise Problem(422, "BAD_VALUE", str(error)) from None
+    wishes = {one: wish for one in partitions if (wish := wanted.of(one)) is not None}
+    now_ms = call.desk.cluster.network.driver.now_ms()
+    try:
+        return (await call.desk.run(resolve(call.desk.cluster, wishes, now_ms=now_ms))).starts
+    except UnresolvedError as error:
+        raise Problem(422, "BAD_VALUE", str(error)) from None
+    except ClientError as error:
+        if type(error) is not ClientError:
+            raise
+        raise Problem(422, "BAD_VALUE", str(error)) from None  # a position that leads nowhere here
 
 
 def _glanced_at(row: Row) -> dict[str, Any]:
