@@ -58,6 +58,45 @@ async def fetch_once(
     return found
 
 
+def ask_once(
+    cluster: Cluster,
+    node: int,
+    offsets: Mapping[TopicPartition, int],
+    left_ms: float,
+    piece_bytes: int,
+    isolation: str,
+    names: dict[bytes, str],
+) -> Pending[Any]:
+    """One Fetch of one broker, which answers at once. `names` is given those of the topics that are asked for by id."""
+    topics: dict[str, FetchTopic] = {}
+    for one, offset in offsets.items():
+        topic = topics.get(one.topic)
+        if topic is None:
+            known = cluster.known(one.topic)
+            topic_id = ZERO_UUID if known is None else known.id
+            topic = topics[one.topic] = FetchTopic(topic=one.topic, topic_id=topic_id, partitions=[])
+            names[topic_id] = one.topic
+        topic.partitions.append(
+            FetchPartition(
+                partition=one.partition,
+                current_leader_epoch=cluster.epoch(one),
+                fetch_offset=offset,
+                partition_max_bytes=piece_bytes,
+            )
+        )
+    request = FetchRequest(
+        max_wait_ms=0,
+        min_bytes=0,
+        max_bytes=ANSWER_BYTES_MAX,
+        isolation_level=ISOLATION[isolation],
+        topics=list(topics.values()),
+    )
+    has_ids = all(topic.topic_id != ZERO_UUID for topic in topics.values())
+    limit_ms = min(left_ms, cluster.network.config.int("request.timeout.ms"))
+    versions = _VERSIONS if has_ids else _VERSIONS_BY_NAME
+    return cluster.network.ask(node, request, versions=versions, timeout_ms=limit_ms)
+
+
 class _Asking:
     """What is asked of one broker."""
 
@@ -67,35 +106,7 @@ class _Asking:
         self._names: dict[bytes, str] = {}
 
     def ask(self, node: int, left_ms: float, piece_bytes: int, isolation: str) -> Pending[Any]:
-        topics: dict[str, FetchTopic] = {}
-        for one, offset in self._offsets.items():
-            topic = topics.get(one.topic)
-            if topic is None:
-                topic = topics[one.topic] = FetchTopic(topic=one.topic, topic_id=self._id_of(one.topic), partitions=[])
-                self._names[topic.topic_id] = one.topic
-            topic.partitions.append(
-                FetchPartition(
-                    partition=one.partition,
-                    current_leader_epoch=self._cluster.epoch(one),
-                    fetch_offset=offset,
-                    partition_max_bytes=piece_bytes,
-                )
-            )
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=ANSWER_BYTES_MAX,
-            isolation_level=ISOLATION[isolation],
-            topics=list(topics.values()),
-        )
-        has_ids = all(topic.topic_id != ZERO_UUID for topic in topics.values())
-        network = self._cluster.network
-        limit_ms = min(left_ms, network.config.int("request.timeout.ms"))
-        return network.ask(node, request, versions=_VERSIONS if has_ids else _VERSIONS_BY_NAME, timeout_ms=limit_ms)
-
-    def _id_of(self, name: str) -> bytes:
-        topic = self._cluster.known(name)
-        return ZERO_UUID if topic is None else topic.id
+        return ask_once(self._cluster, node, self._offsets, left_ms, piece_bytes, isolation, self._names)
 
     async def answered(self, answer: Pending[Any]) -> dict[TopicPartition, FetchedSlice | ClientError]:
         try:

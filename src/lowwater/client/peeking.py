@@ -14,7 +14,7 @@ from lowwater.client.batches import Answer
 from lowwater.client.chunks import room_for
 from lowwater.client.cluster import OUTDATED, Cluster
 from lowwater.client.errors import BrokerError, ClientError, broker_error
-from lowwater.client.offsets import ISOLATION
+from lowwater.client.fetching_once import ANSWER_BYTES_MAX, ask_once
 from lowwater.client.session import Leased
 from lowwater.client.slices import FetchedSlice
 from lowwater.client.topic_ids import check_ids
@@ -23,12 +23,8 @@ from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.compression import OUTPUT_LIMIT
 from lowwater.wire.kernels import scanning
-from lowwater.wire.messages import FetchRequest
-from lowwater.wire.messages.fetch import FetchPartition, FetchTopic, PartitionData
-from lowwater.wire.schema import ZERO_UUID
+from lowwater.wire.messages.fetch import PartitionData
 
-_VERSIONS, _VERSIONS_BY_NAME = (4, 18), (4, 12)
-_ANSWER_BYTES_MAX = 16 * 1024 * 1024
 _FIRST_PIECE_BYTES, _GROWTH = 32 * 1024, 8
 
 
@@ -64,7 +60,7 @@ class Peeking:
         self._cluster = cluster
         self._network = cluster.network
         self._is_committed_only = isolation == "read_committed"
-        self._isolation_level = ISOLATION[isolation]
+        self._isolation = isolation
         self._topic_ids = topic_ids
         self._left = dict(offsets)
         self._names: dict[bytes, str] = {}
@@ -93,47 +89,19 @@ class Peeking:
 
     def _ask_for_more(self, before: Mapping[TopicPartition, int]) -> None:
         """Of each next time. Whoever brought nothing also then never will."""
-        if self._piece_bytes == _ANSWER_BYTES_MAX and before == self._left:
+        if self._piece_bytes == ANSWER_BYTES_MAX and before == self._left:
             one = next(iter(before))
             what = "the broker answers without the next batch"
             raise ClientError(what, topic=one.topic, partition=one.partition, offset=before[one])
-        self._piece_bytes = min(_GROWTH * self._piece_bytes, _ANSWER_BYTES_MAX)
+        self._piece_bytes = min(_GROWTH * self._piece_bytes, ANSWER_BYTES_MAX)
 
     def _check(self, asked: Iterable[Iterable[TopicPartition]]) -> None:
         known = {one.topic: self._cluster.known(one.topic) for partitions in asked for one in partitions}
         check_ids(self._topic_ids, {name: topic for name, topic in known.items() if topic is not None})
 
     def _ask(self, node: int, partitions: list[TopicPartition], left_ms: float) -> Pending[Any]:
-        topics: dict[str, FetchTopic] = {}
-        for one in partitions:
-            topic = topics.get(one.topic)
-            if topic is None:
-                topic = topics[one.topic] = FetchTopic(topic=one.topic, topic_id=self._id_of(one.topic), partitions=[])
-                self._names[topic.topic_id] = one.topic
-            topic.partitions.append(
-                FetchPartition(
-                    partition=one.partition,
-                    current_leader_epoch=self._cluster.epoch(one),
-                    fetch_offset=self._left[one],
-                    partition_max_bytes=self._piece_bytes,
-                )
-            )
-        has_ids = all(topic.topic_id != ZERO_UUID for topic in topics.values())
-        request = FetchRequest(
-            max_wait_ms=0,
-            min_bytes=0,
-            max_bytes=_ANSWER_BYTES_MAX,
-            isolation_level=self._isolation_level,
-            topics=list(topics.values()),
-        )
-        limit_ms = min(left_ms, self._network.config.int("request.timeout.ms"))
-        return self._network.ask(
-            node, request, versions=_VERSIONS if has_ids else _VERSIONS_BY_NAME, timeout_ms=limit_ms
-        )
-
-    def _id_of(self, name: str) -> bytes:
-        topic = self._cluster.known(name)
-        return ZERO_UUID if topic is None else topic.id
+        offsets = {one: self._left[one] for one in partitions}
+        return ask_once(self._cluster, node, offsets, left_ms, self._piece_bytes, self._isolation, self._names)
 
     # ---- answers
 
@@ -191,7 +159,7 @@ class Peeking:
         return error
 
     def _look_into(self, slices: list[FetchedSlice]) -> list[ClientError]:
-        answer = Answer(slices, range(len(slices)), output_bytes_max=OUTPUT_LIMIT, budget_bytes=_ANSWER_BYTES_MAX)
+        answer = Answer(slices, range(len(slices)), output_bytes_max=OUTPUT_LIMIT, budget_bytes=ANSWER_BYTES_MAX)
         for place, row in _first_rows(answer).items():
             self._settle(slices[place].partition, Peeked(int(row["offset"]), int(row["timestamp"])))
         for place, position in enumerate(answer.positions()):

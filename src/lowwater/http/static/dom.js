@@ -20,6 +20,11 @@ export function shown(text) {
   });
 }
 
+/** A message of several lines, each made visible. */
+export function lines(message) {
+  return message.split("\n").map(shown).join("\n");
+}
+
 export function notice(text, { bad = false, action = null } = {}) {
   const line = h("div", { class: bad ? "notice bad" : "notice" }, h("span", {}, text));
   if (action) {

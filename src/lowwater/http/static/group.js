@@ -1,7 +1,7 @@
 // One group: how far behind, since when, who reads what, and how to move it.
 import { api } from "./api.js";
 import { Chart } from "./charts.js";
-import { count, exact, h, notice, pill, rate, repaint, several, shown, span, table, tile, time } from "./dom.js";
+import { count, exact, h, lines, notice, pill, rate, repaint, several, shown, span, table, tile, time } from "./dom.js";
 
 const LINES_MAX = 7;
 
@@ -104,10 +104,6 @@ export function groupView(name) {
     reset: () => resetDialog(name, latest, changed),
     close() { lag.close(); timeLag.close(); },
   };
-}
-
-function lines(message) {
-  return message.split("\n").map(shown).join("\n");
 }
 
 function capital(text) {

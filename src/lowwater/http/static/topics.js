@@ -1,6 +1,6 @@
 // Topics, one topic, and the records in it.
 import { api } from "./api.js";
-import { bytes, count, exact, h, notice, rate, repaint, shown, table, tile, time } from "./dom.js";
+import { bytes, count, exact, h, lines, notice, rate, repaint, shown, table, tile, time } from "./dom.js";
 
 const PAGE = 100;
 const LONG = 120;
@@ -125,10 +125,6 @@ function recordsBrowser(name) {
       partition.value = chosen;
     },
   };
-}
-
-function lines(message) {
-  return message.split("\n").map(shown).join("\n");
 }
 
 function text(one) {
