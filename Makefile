@@ -3,7 +3,9 @@ VENV   := .venv
 PYTHON ?= python3
 PY     := $(VENV)/bin/python
 READY  := $(VENV)/.ready
-WORKERS ?= 2
+WORKERS ?= 3
+# Tests start hundreds of Python processes: each would compile the sources anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 # With the oldest Kafka: it does not know the newer groups, writes the ends of transactions when it has time, and finds
 # its place in ZooKeeper taken for a while after a kill.
@@ -25,11 +27,10 @@ run: $(READY)          ## a broker, a sample of orders, a pipeline on Spark over
 first-steps: $(READY)  ## a broker, a day of orders, reading back by time and as a group
 	$(PY) -m examples.first_steps
 
-# Spark gives its Python processes ten seconds to come up, so its tests have the machine to themselves.
+# Many tests wait for timeouts, disks and JVMs, so that three workers keep two cores busy; one of them begins with Spark.
 test: $(READY)         ## all tests; those against Apache Kafka run when it can be had
 	$(PY) peers/bring.py --if-possible
-	$(PY) -m pytest -n $(WORKERS) --dist loadscope $(or $(ARGS),--ignore=tests/spark)
-	$(if $(ARGS),,$(PY) -m pytest tests/spark)
+	$(PY) -m pytest -n $(WORKERS) --dist loadscope $(ARGS)
 
 oracle: $(READY)       ## the behaviour suites once more, against Apache Kafka itself
 	$(PY) peers/bring.py --old

@@ -71,8 +71,8 @@ FULL = Size(
     reader_seconds_max=2.5,
     large_row_megabytes=1_000,
     producer_records=1_000_000,
-    spark_records=2_000_000,
-    spark_rounds=2,
+    spark_records=4_000_000,
+    spark_rounds=3,
     backlog_gigabytes=10,
     kafka_warm_up_seconds=20.0,
 )

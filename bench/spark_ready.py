@@ -11,6 +11,7 @@ from pyspark.sql.streaming.datasource import ReadLimit, ReadMaxRows, SupportsTri
 from pyspark.sql.types import StructType
 
 BATCH_ROWS = 10_000
+TOPIC = "ready-00000"  # as long as the names of the topics that the others read
 
 
 class ReadySource(DataSource):
@@ -82,7 +83,7 @@ def _batch(record_bytes: int) -> Any:
     columns = {
         "key": rows.column("key"),
         "value": rows.column("value"),
-        "topic": pa.array(["ready"] * BATCH_ROWS),
+        "topic": pa.array([TOPIC] * BATCH_ROWS),
         "partition": pa.array(np.zeros(BATCH_ROWS, np.int32)),
         "offset": pa.array(np.arange(BATCH_ROWS)),
         "timestamp": rows.column("timestamp").cast(TYPES["timestamp"]),

@@ -24,11 +24,8 @@ from lowwater.spark.java import JavaError, find_java  # noqa: E402
 
 MISSING_PEER = "missing peer"
 WHOLE_SUITES = {"conformance", "spark"}
-
-# Some tests send Ctrl-C to what they start. A shell that runs the tests in the background has them ignore it, and their
-# children would inherit that.
-if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
-    signal.signal(signal.SIGINT, signal.default_int_handler)
+# What takes long and stays whole begins first; the many small files at the end leave no worker idle for long.
+LONGEST_FIRST = ("spark", "conformance", "crash", "integration", "sim", "reader", "model", "fuzz")
 
 # How long an example takes says more of the machine than of the code.
 hypothesis.settings.register_profile("lowwater", deadline=None)
@@ -102,6 +99,19 @@ def pytest_configure(config: pytest.Config) -> None:
     config.addinivalue_line("markers", "only_against(name): meaningful for one of the two brokers only")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    items.sort(key=lambda item: _turn(_suite_of(item.nodeid)))
+
+
+def _suite_of(nodeid: str) -> str:
+    """`tests/spark/test_sink.py::test_…` is of `spark`."""
+    return nodeid.split("/")[1]
+
+
+def _turn(suite: str) -> int:
+    return LONGEST_FIRST.index(suite) if suite in LONGEST_FIRST else len(LONGEST_FIRST)
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
     """With several workers a file stays whole, and so do the suites that share brokers, clients or a Spark session."""
@@ -109,13 +119,22 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
     class Suites(LoadScopeScheduling):
         def _split_scope(self, nodeid: str) -> str:
-            _, suite, *_ = nodeid.split("/")
+            suite = _suite_of(nodeid)
             return suite if suite in WHOLE_SUITES else nodeid.split("::", 1)[0]
 
+    config.option.loadscopereorder = False  # by number of tests: long files of one test would begin last
     return Suites(config, log) if config.getoption("dist") == "loadscope" else None
 
 
+def _pythons_own_ctrl_c() -> None:
+    """Some tests send Ctrl-C, to themselves and to what they start. PySpark leaves a handler of its own in the worker, and a
+    shell that runs the tests in the background has them and their children ignore it."""
+    if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def pytest_runtest_setup(item: pytest.Item) -> None:
+    _pythons_own_ctrl_c()
     for mark in item.iter_markers("only_against"):
         if mark.args[0] != item.config.getoption("--against"):
             pytest.skip(f"meaningful only with --against={mark.args[0]}")

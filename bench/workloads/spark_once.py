@@ -12,7 +12,7 @@ from bench.report import number
 from bench.rounds import interleave
 from bench.spark_session import STREAM_TIMEOUT_S, Sessions, session
 from bench.subjects import Subject
-from bench.workloads.spark import row
+from bench.workloads.spark import WARM_UPS, row
 
 TEXT = "rows/s and the time of a micro-batch of streams into a topic, exactly once beside at least once"
 HEADER = ("sink", "k rows/s", "CPU ns/row", "exactly once/it", "CPU/its")
@@ -35,7 +35,8 @@ def _throughput(plan: Run, spark: Sessions, broker: Subject) -> None:
     records = plan.size.spark_records
     works = {name: partial(_measure, spark, broker, name, records) for name in (ONCE, AT_LEAST)}
     for work in works.values():
-        work()
+        for _ in range(WARM_UPS):
+            work()
     measured = interleave(works, 2 * plan.size.spark_rounds)
     title = f"{records:,} rows of {RECORD_BYTES} B in {BATCHES} micro-batches"
     plan.report.keep(title, measured)

@@ -13,7 +13,7 @@ from bench.report import number
 from bench.rounds import interleave
 from bench.spark_session import Sessions, session
 from bench.subjects import Subject
-from bench.workloads.spark import FEW, MANY, row
+from bench.workloads.spark import FEW, MANY, WARM_UPS, row
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.stream_planner import StreamPlanner
 
@@ -41,7 +41,8 @@ def run(plan: Run, partitions: tuple[int, ...] = PARTITIONS) -> None:
 def _compare(plan: Run, spark: Sessions, broker: Subject, topic: str, layout: Layout) -> None:
     works = {name: partial(_read, spark, name, broker, topic, layout) for name in (ORDERED, SORTED, UNORDERED)}
     for work in works.values():
-        work()  # the JVM compiles, workers start
+        for _ in range(WARM_UPS):
+            work()
     measured = interleave(works, plan.size.spark_rounds)
     title = f"{layout.records:,} rows, {layout}"
     plan.report.keep(title, measured)

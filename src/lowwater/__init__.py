@@ -17,7 +17,15 @@ if TYPE_CHECKING:
     from lowwater.client.async_producer import AsyncProducer, AsyncReport
     from lowwater.client.async_reader import AsyncReader
     from lowwater.client.consumer_manager import AsyncConsumerManager, ConsumerManager, SourceTopic
-    from lowwater.client.errors import ClientError
+    from lowwater.client.errors import (
+        AbortableError,
+        ClientError,
+        DeliveryError,
+        FencedError,
+        LogTruncatedError,
+        OffsetOutOfRangeError,
+        TopicRecreatedError,
+    )
     from lowwater.client.producer import (
         BlockingReport,
         Failure,
@@ -31,11 +39,13 @@ if TYPE_CHECKING:
     from lowwater.client.reader_state import ReaderStats
     from lowwater.client.releasing import Lost
     from lowwater.errors import ConfigError, LowwaterError
+    from lowwater.positions.grammar import PositionError
     from lowwater.types import TopicPartition
 
 __version__ = "0.1.0"
 
 _HOMES = {
+    "AbortableError": "lowwater.client.errors",
     "Admin": "lowwater.client.admin.blocking",
     "AsyncAdmin": "lowwater.client.admin.aio",
     "AsyncConsumerManager": "lowwater.client.consumer_manager",
@@ -46,11 +56,16 @@ _HOMES = {
     "ClientError": "lowwater.client.errors",
     "ConfigError": "lowwater.errors",
     "ConsumerManager": "lowwater.client.consumer_manager",
+    "DeliveryError": "lowwater.client.errors",
     "Failure": "lowwater.client.producer",
+    "FencedError": "lowwater.client.errors",
+    "LogTruncatedError": "lowwater.client.errors",
     "Lost": "lowwater.client.releasing",
     "LowwaterError": "lowwater.errors",
     "NewTopic": "lowwater.client.admin.topic_changes",
+    "OffsetOutOfRangeError": "lowwater.client.errors",
     "Placed": "lowwater.client.producer",
+    "PositionError": "lowwater.positions.grammar",
     "Prepared": "lowwater.client.producer",
     "Producer": "lowwater.client.producer",
     "Reader": "lowwater.client.reader",
@@ -58,11 +73,13 @@ _HOMES = {
     "SourceTopic": "lowwater.client.consumer_manager",
     "Summary": "lowwater.client.producer",
     "TopicPartition": "lowwater.types",
+    "TopicRecreatedError": "lowwater.client.errors",
     "end_transaction": "lowwater.client.producer",
     "read": "lowwater.client.reader",
 }
 
 __all__ = [
+    "AbortableError",
     "Admin",
     "AsyncAdmin",
     "AsyncConsumerManager",
@@ -73,11 +90,16 @@ __all__ = [
     "ClientError",
     "ConfigError",
     "ConsumerManager",
+    "DeliveryError",
     "Failure",
+    "FencedError",
+    "LogTruncatedError",
     "Lost",
     "LowwaterError",
     "NewTopic",
+    "OffsetOutOfRangeError",
     "Placed",
+    "PositionError",
     "Prepared",
     "Producer",
     "Reader",
@@ -85,6 +107,7 @@ __all__ = [
     "SourceTopic",
     "Summary",
     "TopicPartition",
+    "TopicRecreatedError",
     "__version__",
     "end_transaction",
     "read",

@@ -304,6 +304,12 @@ def test_a_shift_counts_from_where_the_group_is(
     assert {one: each.offset for one, each in committed(admin, group).items()} == expected
 
 
+def test_a_reset_of_a_topic_that_is_not_chosen_is_refused(groups: Groups, group: str, written: str) -> None:
+    done = groups("reset", group, "--topic", written, "--to", f"latest,{written}x=earliest", "--execute")
+    assert done.code == 1
+    assert f"the position names '{written}x', which is not asked for; did you mean '{written}'?" in done.err
+
+
 def test_single_partitions_are_reset(groups: Groups, group: str, written: str, admin: Admin) -> None:
     groups.json("reset", group, "--topic", f"{written}:1,2", "--to", "earliest", "--execute")
     assert committed(admin, group) == {0: Committed(6, 0, "a note"), 1: Committed(0), 2: Committed(0)}

@@ -195,7 +195,7 @@ def test_a_date_without_a_zone_needs_one(topics: Topics, written: str) -> None:
         (("--at", "yesterday"), 2, "'yesterday' is not a start position"),
         (("--at", "stored"), 2, "say which one with --group"),
         (("--at", "stored", "--group", "nobody-ever"), 1, "no committed offset"),
-        (("--at", "other=3"), 1, "does not say where to start"),
+        (("--at", "other=3"), 1, "the position names 'other', which is not asked for"),
     ],
 )
 def test_a_position_that_leads_nowhere_is_told(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import logging
 import random
 import subprocess
 import sys
@@ -16,62 +17,19 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from confluent_kafka import OFFSET_BEGINNING, Consumer, KafkaError, TopicPartition
 from tests.conformance.under_test import running
-from tests.crash.spark_life import PATIENCE_S as SPARK_PATIENCE_S
-from tests.crash.spark_life import environment
-from tests.crash.spark_sink_job import DRIVER, WORKER, Copy, arm
 from tests.crash.spark_sink_life import DONE, FAILED, TAKEN, Blow, Play, Point, lower_level
+from tests.crash.spark_sink_report import PARTITIONS, Report, seen
 from tests.fresh import fresh
 from tests.spark.writing import Topics
 
 ROOT = Path(__file__).resolve().parents[2]
-PARTITIONS = 2
 PATIENCE_S = 60
 STOPPABLE = tuple(point for point in Point if point is not Point.TASK_ATTEMPT)
 CHANCE_OF_A_ZOMBIE, CHANCE_OF_A_FAILURE = 0.15, 0.15
-
-
-@dataclass(slots=True)
-class Report:
-    kills: Counter[str] = field(default_factory=Counter)
-    zombies: Counter[str] = field(default_factory=Counter)
-    """Where drivers were stopped that went on when another one had taken over."""
-    refused: int = 0
-    failures: Counter[str] = field(default_factory=Counter)
-    batches: int = 0
-    rows: int = 0
-    lost: int = 0
-    doubled: int = 0
-    strange: int = 0
-    written: int = 0
-    """Rows in the log, those of aborted transactions too."""
-    surprises: list[str] = field(default_factory=list)
-    seconds: float = 0.0
-
-    @property
-    def is_clean(self) -> bool:
-        return not (self.lost or self.doubled or self.strange or self.surprises)
-
-    def __str__(self) -> str:
-        def counts(counter: Counter[str]) -> str:
-            return ", ".join(f"{name} {count}" for name, count in sorted(counter.items())) or "none"
-
-        return "\n".join(
-            [
-                f"kills {self.kills.total()} ({counts(self.kills)}), {self.seconds:.0f} s",
-                f"two drivers at once {self.zombies.total()} (the older one stopped at: {counts(self.zombies)}), "
-                f"the older one refused {self.refused}, "
-                f"calls that failed {self.failures.total()} ({counts(self.failures)})",
-                f"batches {self.batches}, rows {self.rows}, rows in the log {self.written}",
-                f"rows lost {self.lost}, doubled {self.doubled}, strange {self.strange}",
-                *self.surprises,
-            ]
-        )
 
 
 class Drivers:
@@ -161,44 +119,13 @@ def run(
     finally:
         drivers.close()
     report.batches = play.finished
-    compare(report, play, seen(bootstrap, play.topic, "read_committed"))
+    expected = (
+        row for batch in range(play.finished) for task in range(play.tasks) for row in play.rows_of(batch, task)
+    )
+    report.judge(Counter(expected), seen(bootstrap, play.topic, "read_committed"))
     report.written = seen(bootstrap, play.topic, "read_uncommitted").total()
     report.seconds = time.monotonic() - began
     return report
-
-
-def compare(report: Report, play: Play, found: Counter[str]) -> None:
-    expected = {
-        row for batch in range(play.finished) for task in range(play.tasks) for row in play.rows_of(batch, task)
-    }
-    report.rows = len(expected)
-    report.lost = len(expected - found.keys())
-    report.strange = len(found.keys() - expected)
-    report.doubled = sum(count - 1 for count in found.values())
-
-
-def seen(bootstrap: str, topic: str, isolation: str) -> Counter[str]:
-    """Values that a client other than ours reads, and how often."""
-    consumer = Consumer({
-        "bootstrap.servers": bootstrap, "group.id": fresh("oracle"), "enable.auto.commit": False, "log_level": 0,
-        "isolation.level": isolation, "enable.partition.eof": True, "fetch.wait.max.ms": 10,
-    })  # fmt: skip
-    consumer.assign([TopicPartition(topic, partition, OFFSET_BEGINNING) for partition in range(PARTITIONS)])
-    rows: Counter[str] = Counter()
-    at_end: set[int] = set()
-    try:
-        while len(at_end) < PARTITIONS:
-            message = consumer.poll(PATIENCE_S)
-            assert message is not None, "the rows that are there come"
-            error = message.error()
-            if error is None:
-                rows[message.value().decode()] += 1
-            else:
-                assert error.code() == KafkaError._PARTITION_EOF, error
-                at_end.add(message.partition())
-    finally:
-        consumer.close()
-    return rows
 
 
 def drawn(kills: int, seed: int) -> list[tuple[Blow, Point]]:
@@ -216,42 +143,6 @@ def drawn(kills: int, seed: int) -> list[tuple[Blow, Point]]:
     return blows
 
 
-def run_on_spark(bootstrap: str, folder: Path, kills: int) -> Report:
-    """A query copies a topic, and its JVM or one of its workers is killed; each driver is a process of its own."""
-    report, began = Report(), time.monotonic()
-    topics = Topics(bootstrap)
-    copy = Copy(str(folder), bootstrap, topics.create(PARTITIONS), topics.create(PARTITIONS), fresh("sink"))
-    points = [point for point in Point if point not in (Point.PLANNED, Point.AMONG_TASKS)]
-    for number in range(kills):
-        point = points[number % len(points)]
-        topics.fill(copy.source, PARTITIONS, copy.limit)
-        arm(folder, point, WORKER if point is Point.TASK_ATTEMPT else DRIVER)
-        ended = _copy(copy)
-        # A task whose worker died is run again by the same driver.
-        if (ended == 0) != (point is Point.TASK_ATTEMPT) or not (folder / f"{point}.hit").exists():
-            report.surprises.append(f"killed {point}: the driver ended with {ended}")
-        (folder / f"{point}.hit").unlink(missing_ok=True)
-        report.kills[point] += 1
-    if ended := _copy(copy):
-        report.surprises.append(f"the last driver ended with {ended}")
-    expected = Counter(row.value.decode() for row in topics.read(copy.source) if row.value is not None)
-    found = seen(bootstrap, copy.target, "read_committed")
-    report.rows, report.lost = expected.total(), (expected - found).total()
-    report.doubled = (found - expected).total()
-    report.written = seen(bootstrap, copy.target, "read_uncommitted").total()
-    report.seconds = time.monotonic() - began
-    return report
-
-
-def _copy(copy: Copy) -> int:
-    """One driver's life; how it ended."""
-    command = [sys.executable, "-m", "tests.crash.spark_sink_job", copy.to_json()]
-    with (Path(copy.folder) / "log").open("ab") as log:
-        return subprocess.run(
-            command, cwd=ROOT, env=environment(), stdout=log, stderr=log, timeout=SPARK_PATIENCE_S, check=False
-        ).returncode
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.crash.spark_sink_kills", description=__doc__)
     parser.add_argument("--kills", type=int, default=100)
@@ -259,18 +150,32 @@ def main() -> int:
     parser.add_argument("--against", choices=("lowwater", "kafka"), default="lowwater")
     parser.add_argument("--level", type=int, choices=(1, 2), default=2, help="of transaction.version")
     parser.add_argument(
-        "--on-spark", action="store_true", help="JVMs and workers of Spark are killed: half a minute each"
+        "--on-spark", action="store_true", help="JVMs and workers of Spark are killed: a quarter of a minute each"
+    )
+    parser.add_argument("--drivers", type=int, default=0, help="on Spark, so many times two drivers at once as well")
+    parser.add_argument(
+        "--speculated", type=int, default=0, help="on Spark, only so many batches with a task run twice"
     )
     arguments = parser.parse_args()
+    logging.basicConfig(level=logging.INFO, format="%(asctime)s %(message)s")
     with running(arguments.against, apart=True) as broker, tempfile.TemporaryDirectory() as folder:
         if arguments.level == 1:
             lower_level(broker.bootstrap)
-        if arguments.on_spark:
-            report = run_on_spark(broker.bootstrap, Path(folder), arguments.kills)
-        else:
-            report = run(broker.bootstrap, Path(folder), drawn(arguments.kills, arguments.seed))
+        report = _asked_for(arguments, broker.bootstrap, Path(folder))
     print(report)
     return int(not report.is_clean)
+
+
+def _asked_for(arguments: argparse.Namespace, bootstrap: str, folder: Path) -> Report:
+    if not arguments.on_spark:
+        return run(bootstrap, folder, drawn(arguments.kills, arguments.seed))
+    from tests.crash.spark_sink_copies import HOSTS, run_on_spark, run_speculating  # Java may not be there
+    from tests.spark.clusters import standalone
+
+    if arguments.speculated:
+        with standalone(folder, HOSTS) as master:
+            return run_speculating(bootstrap, folder, master, arguments.speculated)
+    return run_on_spark(bootstrap, folder, kills=arguments.kills, drivers=arguments.drivers, seed=arguments.seed)
 
 
 if __name__ == "__main__":

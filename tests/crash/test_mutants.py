@@ -22,6 +22,9 @@ QUICK = {
     "dedupe-skipped": "tests/unit/log/test_producers.py",
     "spark-begin-ignored": "tests/unit/spark/test_offsets.py",
     "spark-limit-one-more": "tests/unit/spark/test_limits.py",
+    "spark-order-delay-not-read": "tests/unit/spark/test_slice_extents.py",
+    "spark-cut-off-grid": "tests/unit/spark/aligning",
+    "once-last-batch-again": "tests/unit/spark/exactly_once",
 }
 
 

@@ -83,11 +83,15 @@ class Reader:
         if planned is None:
             assert self.is_live or not found.count, "what is there is read"
             return False
-        end = advance(self.start, planned.ends, found.introduced, ids={}, plan=planned.plan)
+        end = self.finished(advance(self.start, planned.ends, found.introduced, ids={}, plan=planned.plan))
         assert end is not self.start, "a batch has something to read"
         self.check(self.start, end)
         self.start = Offset.parse(json.loads(json.dumps(end.to_json())))
         return True
+
+    def finished(self, end: Offset) -> Offset:
+        """With all that stands in it."""
+        return end
 
     def check(self, start: Offset, end: Offset) -> None:
         plan = end.plan

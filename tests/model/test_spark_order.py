@@ -5,7 +5,6 @@ interleaving; what they give, one after the other, is one sort of the whole batc
 from __future__ import annotations
 
 from dataclasses import dataclass
-from itertools import pairwise
 
 import pyarrow as pa
 import pytest
@@ -116,7 +115,7 @@ def play(data, batch, task, held_bytes_max) -> list[tuple[str, int, int, int]]:
         count = data.draw(st.integers(1, len(waiting[one])))
         sorting.add(arrow([(one, *row) for row in waiting[one][:count]]))
         waiting[one] = [] if partitions.is_past(one) else waiting[one][count:]
-        mark = min((partitions.place_of(one) for one, rows in waiting.items() if rows), default=END)
+        mark = min(partitions.places_of(one for one, rows in waiting.items() if rows), default=END)
         if sorting.due_rows(mark):
             out += sorting.due(mark)
     out += sorting.rest()
@@ -136,27 +135,6 @@ def test_slices_one_after_the_other_are_one_sort_of_the_batch(data, found, plan,
     assert len(tasks) in (0, len(plan.slices) + 1)
     rows = [row for task in tasks for row in play(data, batch, task, held_bytes_max)]
     assert rows == [row[1:] for row in model(batch, plan)]
-
-
-@settings(max_examples=100, deadline=None)
-@given(
-    st.lists(logs(), min_size=2, max_size=2), st.integers(0, 12), st.lists(st.integers(0, 45), min_size=1, max_size=4)
-)
-def test_keys_do_not_fall_from_batch_to_batch_that_end_at_cuts(found, out_of_order_ms, cuts):
-    """Each batch has what of a partition lies before the first row stamped at its cut or later, or even more."""
-    starts = [0, 0]
-    keys: list[int] = []
-    times = [None, *sorted({*cuts}), 10**15]
-    for after, cut in pairwise(times):
-        batch = {}
-        for number, log in enumerate(found):
-            rows = log.rows[starts[number] :]
-            count = next((place for place, row in enumerate(rows) if row[1] >= cut), len(rows))
-            batch[PARTITIONS[number]] = rows[:count]
-            starts[number] += count
-        plan = Plan(after, cut, out_of_order_ms=out_of_order_ms)
-        keys += [row[0] for row in model(batch, plan)]
-    assert keys == sorted(keys)
 
 
 @pytest.mark.parametrize(

@@ -85,6 +85,45 @@ def test_a_member_of_a_group_reads_and_commits(broker: UnderTest, writer: Writer
     run(scene())
 
 
+def test_after_an_exception_the_table_at_which_it_happened_comes_again(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200])
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group", "batch_size": 1}
+
+    async def fail_to_load() -> None:
+        async with AsyncReader(topic, **given) as reader:
+            assert times(await reader.to_table()) == [100, 200]
+            raise RuntimeError("the caller fails")
+
+    async def load() -> None:
+        async with AsyncReader(topic, **given) as reader:
+            assert times(await reader.to_table()) == [100, 200]
+
+    with pytest.raises(RuntimeError):
+        run(fail_to_load())
+    assert committed(writer, given["group"]) == {}
+    run(load())
+    assert committed(writer, given["group"]) == {0: 2}
+
+
+def test_a_table_that_is_given_up_takes_no_rows_with_it(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 200, 300])
+
+    async def scene() -> None:
+        given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group", "batch_size": 1}
+        async with AsyncReader(topic, **given) as reader:
+            gathering = asyncio.create_task(reader.to_table())
+            while not reader.stats.rows:  # noqa: ASYNC110 - wherever it is then
+                await asyncio.sleep(0)
+            gathering.cancel()
+            with pytest.raises(asyncio.CancelledError):
+                await gathering
+            assert times(await reader.to_table()) == [100, 200, 300]
+
+    run(scene())
+
+
 def test_two_readers_share_one_loop(broker: UnderTest, topic_of: TopicOf) -> None:
     topics = [topic_of([100]), topic_of([200])]
 

@@ -144,12 +144,21 @@ def test_each_policy_starts_where_it_says(
     [
         (SourceTopic("orders", "bogus"), "unknown policy"),
         (SourceTopic("orders", "relative_time"), "time_ms"),
+        (SourceTopic("orders", "relative_time", -1), "in the future"),
+        (SourceTopic("orders", "absolute_time", -1), "before 1970"),
         (SourceTopic.from_committed("orders"), "group"),
     ],
 )
 def test_what_cannot_be_understood_is_refused(source: SourceTopic, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         ConsumerManager({"bootstrap.servers": "localhost:1"}, [source])
+
+
+@pytest.mark.parametrize("time_ms", [-1, -2, -(10**20), 10**20])
+def test_a_time_that_is_none_is_refused_where_it_is_given(time_ms: int) -> None:
+    for source in (SourceTopic.from_absolute_time, SourceTopic.from_relative_time):
+        with pytest.raises(ConfigError, match=r"before 1970|beyond all times|in the future|longer ago"):
+            source("orders", time_ms)
 
 
 def test_a_group_in_the_config_is_where_one_starts_and_commits_and_no_more(

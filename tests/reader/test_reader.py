@@ -18,6 +18,7 @@ from lowwater.client.arrow import SCHEMA
 from lowwater.client.errors import (
     ClosedError,
     ConnectError,
+    NotMemberError,
     OffsetOutOfRangeError,
     TopicRecreatedError,
     UnknownTopicError,
@@ -415,6 +416,110 @@ def test_after_an_exception_the_batch_at_which_it_happened_comes_again(
     assert committed(writer, f"{topic}-group") == {0: 1}
     with lowwater.read(topic, stop="latest", **given) as reader:
         assert times(reader.to_table()) == [200, 300]
+
+
+WHOLE: dict[str, Callable[[Reader], Any]] = {
+    "to_table": Reader.to_table,
+    "to_pandas": Reader.to_pandas,
+    "to_polars": Reader.to_polars,
+    "to_reader": lambda reader: reader.to_reader().read_all(),
+    "arrow": pa.table,
+}
+
+
+@pytest.mark.parametrize("way", WHOLE)
+def test_after_an_exception_a_table_at_which_it_happened_comes_again(
+    way: str, broker: UnderTest, writer: Writer, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200, 300])
+    group = f"{topic}-group"
+    given: Any = {"bootstrap": broker.bootstrap, "group": group, "config": {"auto.commit.interval.ms": 20}}
+
+    def fail_to_load() -> None:
+        with lowwater.read(topic, batch_size=1, **given) as reader:
+            assert read_times(reader, 1) == [100]
+            assert len(WHOLE[way](reader)) == 2
+            raise RuntimeError("the caller fails")
+
+    with pytest.raises(RuntimeError):
+        fail_to_load()
+    assert committed(writer, group) == {0: 1}, "who asks for a table is done with what he got before"
+    with lowwater.read(topic, batch_size=1, **given) as reader:
+        assert len(WHOLE[way](reader)) == 2
+        assert committed(writer, group) == {0: 1}
+    assert committed(writer, group) == {0: 3}
+
+
+def test_who_asks_for_more_is_done_with_the_table_before(broker: UnderTest, writer: Writer, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 200])
+    group = f"{topic}-group"
+    with lowwater.read(topic, bootstrap=broker.bootstrap, group=group) as reader:
+        assert times(reader.to_table()) == [100, 200]
+        assert committed(writer, group) == {}
+        assert reader.to_table().num_rows == 0
+        assert committed(writer, group) == {0: 2}
+
+
+def test_what_was_gathered_for_a_table_that_was_interrupted_comes_again(
+    broker: UnderTest, writer: Writer, topic_of: TopicOf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    topic = topic_of([100, 200, 300])
+    group = f"{topic}-group"
+    with lowwater.read(topic, bootstrap=broker.bootstrap, group=group, batch_size=1) as reader:
+        assert read_times(reader, 1) == [100]
+        poll = reader._poll
+
+        def interrupt(timeout_ms: float | None, *, is_done: bool = True) -> Any:
+            if reader.stats.rows == 3:
+                raise KeyboardInterrupt
+            return poll(timeout_ms, is_done=is_done)
+
+        monkeypatch.setattr(reader, "_poll", interrupt)
+        with pytest.raises(KeyboardInterrupt):
+            reader.to_table()
+        monkeypatch.undo()
+        assert times(reader.to_table()) == [200, 300]
+        assert committed(writer, group) in ({}, {0: 1})
+    assert committed(writer, group) == {0: 3}
+
+
+def test_a_table_of_which_something_went_to_others_meanwhile_is_an_error(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 200], [])
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group", "batch_size": 1}
+    with lowwater.read(topic, stop="latest", **given) as reader:
+        batches = reader._rest()
+        assert times(next(batches)) == [100]
+        reader._driver.run(reader._reading.lost([TopicPartition(topic, 1)]))
+        assert times(next(batches)) == [200]
+        reader._driver.run(reader._reading.lost([TopicPartition(topic, 0)]))
+        with pytest.raises(NotMemberError, match="went to others"):
+            next(batches)
+
+
+def test_the_others_of_a_group_wait_until_a_table_is_done_with(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100, 300], [200, 400])
+    config = {"heartbeat.interval.ms": 100}
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group", "config": config, "batch_size": 1}
+    with lowwater.read(topic, **given) as first:
+        batches = first.to_reader()
+        assert times(batches.read_next_batch()) == [100]
+        with lowwater.read(topic, **given) as second:
+            assert second.poll(500).num_rows == 0
+            assert [time for batch in batches for time in times(batch)] == [200, 300, 400]
+            assert second.poll(500).num_rows == 0
+            first.close()
+            assert times(second.to_table()) == []
+
+
+@pytest.mark.parametrize("has_all", [True, False])
+def test_whether_everything_was_read_is_known_behind_the_end_too(
+    has_all: bool, broker: UnderTest, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100, 200])
+    given: Any = {"bootstrap": broker.bootstrap, "group": f"{topic}-group", "stop": "latest"}
+    with lowwater.read(topic, batch_size=2 if has_all else 1, **given) as reader:
+        assert read_times(reader, 1)[0] == 100
+    assert reader.is_finished is has_all
 
 
 def test_a_group_that_has_read_everything_has_nothing_left(broker: UnderTest, topic_of: TopicOf) -> None:

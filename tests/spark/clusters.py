@@ -8,7 +8,7 @@ import re
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +22,7 @@ MASTER = "org.apache.spark.deploy.master.Master"
 WORKER = "org.apache.spark.deploy.worker.Worker"
 SUBMIT = "org.apache.spark.deploy.SparkSubmit"
 CONNECT = "org.apache.spark.sql.connect.service.SparkConnectServer"
+ANY_PORTS = ("--port", "0", "--webui-port", "0")
 _STARTED_AT = re.compile(r"Starting Spark master at (spark://\S+)")
 _REGISTERED = re.compile(r"(Successfully registered) with master")
 _CONNECT_AT = re.compile(r"Spark Connect server started at: \S*:(\d+)")
@@ -60,17 +61,16 @@ class Process:
 
 
 @contextlib.contextmanager
-def standalone(folder: Path, workers: int = 2) -> Iterator[str]:
-    """A master and workers of one core each; the master's address."""
+def standalone(folder: Path, hosts: Sequence[str] = ("127.0.0.1", "127.0.0.1")) -> Iterator[str]:
+    """A master and a worker of one core at each of these addresses; the master's address."""
     with contextlib.ExitStack() as stack:
-        listen = ("--host", "127.0.0.1", "--port", "0", "--webui-port", "0")
-        master = stack.enter_context(spark_class(folder, "master", MASTER, *listen))
+        master = stack.enter_context(spark_class(folder, "master", MASTER, "--host", "127.0.0.1", *ANY_PORTS))
         address = master.says(_STARTED_AT)
         started = []
-        for number in range(workers):
+        for number, host in enumerate(hosts):
             home = folder / f"worker-{number}"
-            room = ("--cores", "1", "--memory", "1g", "--work-dir", str(home))
-            started.append(stack.enter_context(spark_class(folder, home.name, WORKER, *listen, *room, address)))
+            room = ("--host", host, *ANY_PORTS, "--cores", "1", "--memory", "1g", "--work-dir", str(home))
+            started.append(stack.enter_context(spark_class(folder, home.name, WORKER, *room, address)))
         for worker in started:
             worker.says(_REGISTERED)
         yield address

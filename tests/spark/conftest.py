@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
@@ -12,6 +13,7 @@ from pyspark.sql import SparkSession
 from tests.conformance.under_test import UnderTest, running
 from tests.conftest import require_peer
 from tests.spark.guarded import Guarded, guarded
+from tests.spark.pipeline_world import MODULE, World
 from tests.spark.reading import Spark
 from tests.spark.writing import Topics
 
@@ -95,6 +97,14 @@ def topics(broker: UnderTest) -> Iterator[Topics]:
     topics = Topics(broker.bootstrap)
     yield topics
     topics.close()
+
+
+@pytest.fixture
+def world(spark: Spark, topics: Topics, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[World]:
+    monkeypatch.setattr(sys, "path", list(sys.path))
+    monkeypatch.setattr(sys, "dont_write_bytecode", True)
+    yield World(spark, topics, tmp_path)
+    sys.modules.pop(MODULE, None)
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import faulthandler
 import json
+import os
 import sys
 import threading
 from typing import Any
@@ -14,6 +16,8 @@ from lowwater.spark.listening import listen
 from lowwater.spark.progress import Progress
 
 PATIENCE_S = 120
+ALL_IN_ALL_S = 360
+"""Then whatever hangs says where."""
 PIPELINE = """\
 name = "{group}"
 remote = "{remote}"
@@ -39,6 +43,7 @@ topic = "{shouted}"
 
 def main() -> None:
     given = json.loads(sys.argv[1])
+    faulthandler.dump_traceback_later(ALL_IN_ALL_S, exit=True)
     # First: with a session that is there already a pipeline would use that one.
     summary = Pipeline.parse(PIPELINE.format(**given)).run()
     session = SparkSession.builder.remote(given["remote"]).getOrCreate()
@@ -48,7 +53,9 @@ def main() -> None:
         "is_remote": type(session).__module__.startswith("pyspark.sql.connect"),
         "progress": stream(session, given),
     }
-    print(json.dumps(found))
+    print(json.dumps(found), flush=True)
+    # Without a farewell: Spark's client ends a listener by waiting for its thread, which waits for the server.
+    os._exit(0)
 
 
 def batch(session: SparkSession, given: dict[str, Any]) -> list[str]:
@@ -67,7 +74,7 @@ def stream(session: SparkSession, given: dict[str, Any]) -> list[tuple[int, int,
             told.append(progress)
             came.notify()
 
-    listener = listen(session, tell)
+    listen(session, tell)
     broker = {"kafka.bootstrap.servers": given["bootstrap"]}
     options = {"subscribe": given["topic"], "startingOffsets": "earliest", "maxOffsetsPerTrigger": given["limit"]}
     frame = session.readStream.format("lowwater").options(**broker, **options, group=given["streaming"]).load()
@@ -77,7 +84,6 @@ def stream(session: SparkSession, given: dict[str, Any]) -> list[tuple[int, int,
     assert query.awaitTermination(PATIENCE_S)
     with came:
         assert came.wait_for(lambda: len(told) >= given["batches"], PATIENCE_S), "the listener hears of all batches"
-    session.streams.removeListener(listener)
     return [(one.batch_id, one.rows, one.behind.records if one.behind else -1) for one in told]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -12,7 +13,8 @@ import pytest
 from examples.orders import chart, check
 from examples.orders.__main__ import PIPELINE, make_run
 from examples.orders.plain import read_plainly
-from examples.orders.reading import read_batches
+from examples.orders.reading import read_batches, read_logs
+from examples.orders.sample import TOPICS
 from pyspark.sql import SparkSession
 
 from lowwater.spark.pipeline.pipeline import Pipeline
@@ -21,6 +23,8 @@ from lowwater.testing import Broker
 
 ORDERS_A_DAY = 60
 PLAIN_LIMIT = 70
+LIMIT = 50  # of each topic; together less than a day has
+CUT_MS = 86_400_000
 PARTITIONS = 9  # of the three topics together
 Run = Callable[[str, Path], int]
 
@@ -32,6 +36,7 @@ def run(session: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[Run]
     def run(bootstrap: str, run_dir: Path) -> int:
         monkeypatch.setenv("BOOTSTRAP", bootstrap)
         monkeypatch.setenv("RUN_DIR", str(run_dir))
+        monkeypatch.setenv("LIMIT", str(LIMIT))
         pipeline = Pipeline.load(PIPELINE)
         reporting = Reporting(lambda course: None)
         summary = pipeline.run(spark=session, observer=reporting)
@@ -57,6 +62,17 @@ def show_status(pipeline: Pipeline) -> None:
     assert all(one.at == one.end == one.committed for one in by_hour.partitions)
     assert dead_letters.behind is not None
     assert dead_letters.behind.records == 0
+
+
+def check_cuts(checkpoint: Path) -> None:
+    """Sources choose the same moments, although one limit makes them other ones than midnights."""
+    cuts = []
+    for file in (file for file in (checkpoint / "offsets").iterdir() if file.name.isdigit()):
+        plans = [json.loads(source)["plan"] for source in file.read_text().splitlines()[2:]]
+        assert len(plans) == len(TOPICS)
+        cuts.append({plan["cut"] for plan in plans})
+    assert all(len(each) == 1 for each in cuts)
+    assert any(cut % CUT_MS for each in cuts for cut in each)
 
 
 def spoil_a_row(run_dir: Path) -> None:
@@ -92,7 +108,11 @@ def test_make_run_goes_on_where_it_ended_and_notices_a_wrong_row(
     assert "Checked: all" in second
     assert len(read_batches(run_dir / "checkpoint" / "by_hour")) > batches
 
+    check_cuts(run_dir / "checkpoint" / "by_hour")
     spoil_a_row(run_dir)
     with Broker(subprocess=True, data_dir=run_dir / "broker") as broker:
+        logs = read_logs(broker.bootstrap, TOPICS)
+        drawn = chart.panel("", read_batches(run_dir / "checkpoint" / "by_hour"), logs)
+        assert chart.apart_ms(drawn) <= CUT_MS, "no partition runs ahead of another by more than a cut"
         assert check.main(broker.bootstrap, str(run_dir)) == check.DIFFERS
     assert "differs from what plain Python finds in the topics (1 times)" in capsys.readouterr().out

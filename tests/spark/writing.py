@@ -57,16 +57,25 @@ class Topics:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result(PATIENCE_S)
         self._producer = self._producing()  # the one before does not know of them for minutes
 
-    def write(self, topic: str, values: Sequence[bytes | None], partition: int = 0, **more: Any) -> list[int]:
-        """Their offsets. `more`: key, timestamp, headers of each."""
+    def write(
+        self,
+        topic: str,
+        values: Sequence[bytes | None],
+        partition: int = 0,
+        *,
+        times_ms: Sequence[int] = (),
+        **more: Any,
+    ) -> list[int]:
+        """Their offsets. `more`: key, timestamp, headers of each; `times_ms`: a timestamp for every one."""
         offsets: list[int] = []
 
         def delivered(error: Any, message: Any) -> None:
             assert error is None, error
             offsets.append(message.offset())
 
-        for value in values:
-            self._producer.produce(topic, value, partition=partition, on_delivery=delivered, **more)
+        for place, value in enumerate(values):
+            stamped = {"timestamp": times_ms[place]} if times_ms else {}
+            self._producer.produce(topic, value, partition=partition, on_delivery=delivered, **stamped, **more)
             self._producer.poll(0)
         assert self._producer.flush(PATIENCE_S) == 0
         return offsets

@@ -2,14 +2,39 @@
 
 from __future__ import annotations
 
+import builtins
+import importlib
+import re
 import subprocess
 import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 import lowwater
 
 NOT_LOADED = ("asyncio", "numba", "numpy", "pyarrow", "lowwater.client", "lowwater.broker", "lowwater.wire")
+
+
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+_ERROR = re.compile(r"\b(?:[A-Z][a-z]+)+Error\b")
+_IMPORT = re.compile(r"^from (lowwater[\w.]*) import (.+)$", re.MULTILINE)
+
+
+def errors_in_docs() -> Iterator[tuple[str, str]]:
+    """Each with where its page says that it is: there it is imported, or else it is one of `lowwater`."""
+    for page in sorted(DOCS.glob("*.md")):
+        text = page.read_text()
+        homes = {name: home for home, names in _IMPORT.findall(text) for name in re.findall(r"\w+", names)}
+        for name in sorted(set(_ERROR.findall(text))):
+            if not hasattr(builtins, name):
+                yield homes.get(name, "lowwater"), name
+
+
+@pytest.mark.parametrize(("home", "name"), sorted(set(errors_in_docs())))
+def test_every_error_that_is_documented_can_be_caught(home: str, name: str) -> None:
+    assert issubclass(getattr(importlib.import_module(home), name), Exception)
 
 
 @pytest.mark.parametrize("name", lowwater.__all__)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import UTC, datetime, tzinfo
+from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -14,13 +14,30 @@ if TYPE_CHECKING:
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def _zone(ctx: click.Context, param: click.Parameter, text: str | None) -> tzinfo | None:
+class LocalZone(tzinfo):
+    """That of this machine, with the hour that each date has there: summer is summer in winter too."""
+
+    def utcoffset(self, moment: datetime | None) -> timedelta | None:
+        return None if moment is None else moment.replace(tzinfo=None).astimezone().utcoffset()
+
+    def dst(self, moment: datetime | None) -> timedelta | None:
+        return None
+
+    def tzname(self, moment: datetime | None) -> str:
+        return "local"
+
+    def fromutc(self, moment: datetime) -> datetime:
+        return moment.replace(tzinfo=UTC).astimezone().replace(tzinfo=self)
+
+
+def read_zone(ctx: click.Context, param: click.Parameter, text: str | None) -> tzinfo | None:
+    """A callback for options."""
     if text is None:
         return None
     if text.lower() in ("utc", "z"):
         return UTC
     if text.lower() == "local":
-        return datetime.now().astimezone().tzinfo
+        return LocalZone()
     from zoneinfo import ZoneInfo
 
     try:
@@ -34,7 +51,7 @@ def zone_option(command: F) -> F:
     """Adds --zone to a command, which gets it as `zone`."""
     return click.option(
         "--zone",
-        callback=_zone,
+        callback=read_zone,
         metavar="ZONE",
         help="Of dates and times that name none: UTC, local, Europe/Berlin.  [default: none; `today` is that of UTC]",
     )(command)

@@ -79,7 +79,7 @@ def ask(
     zone: str | tzinfo | None = None,
     topic_ids: Mapping[str, TopicId] | None = None,
 ) -> Asked:
-    """ConfigError or PositionError says what cannot be understood, and what could stand there."""
+    """ConfigError says what cannot be understood, and what could stand there."""
     settings = _settings(bootstrap, group, config)
     asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone, topic_ids=topic_ids)
     options = Options(

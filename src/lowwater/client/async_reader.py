@@ -42,6 +42,7 @@ class AsyncReader(ReaderState):
         load_behind(READING)
         self._asked = asked
         self._columns = asked.options.columns
+        self._zone = asked.zone
         self._driver: AioDriver | None = None
         self._is_closed = False
 
@@ -68,8 +69,8 @@ class AsyncReader(ReaderState):
         batch = await self._poll(timeout_ms)
         return load(ARROW).empty(self._columns) if batch is None else batch
 
-    async def _poll(self, timeout_ms: float | None) -> Any:
-        await (await self._begun()).run(self._reading.poll(timeout_ms))
+    async def _poll(self, timeout_ms: float | None, *, is_done: bool = True) -> Any:
+        await (await self._begun()).run(self._reading.poll(timeout_ms, is_done=is_done))
         return self._reading.take()
 
     async def __aiter__(self) -> AsyncIterator[Any]:
@@ -78,8 +79,22 @@ class AsyncReader(ReaderState):
 
     async def to_table(self) -> Any:
         """All that is left, as one pyarrow.Table: up to the stop, or else up to what was there at the beginning."""
-        await (await self._begun()).run(self._reading.stop_now())
-        return load(ARROW).table([batch async for batch in self], self._columns)
+        driver = await self._begun()
+        await driver.run(self._reading.stop_now())
+        try:
+            return load(ARROW).table(await self._rest(), self._columns)
+        except BaseException:
+            await driver.run(self._reading.give_back())
+            raise
+
+    async def _rest(self) -> list[Any]:
+        """All batches that are left. As with a single one, the caller is done with them when he asks for more."""
+        batches = []
+        batch = await self._poll(None)
+        while batch is not None:
+            batches.append(batch)
+            batch = await self._poll(None, is_done=False)
+        return batches
 
     read_all = to_table
 
@@ -97,7 +112,9 @@ class AsyncReader(ReaderState):
 
     async def seek(self, topic: str, partition: int, position: Start) -> None:
         """Go on with this partition from another place, before or behind: any start position."""
-        await (await self._begun()).run(self._reading.seek(TopicPartition(topic, partition), start_position(position)))
+        await (await self._begun()).run(
+            self._reading.seek(TopicPartition(topic, partition), start_position(position, self._zone))
+        )
 
     async def drop(self, topic: str, partition: int | None = None) -> None:
         """Go on without this topic, or this partition of it."""

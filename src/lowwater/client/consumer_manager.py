@@ -17,9 +17,10 @@ from lowwater.client.async_reader import AsyncReader
 from lowwater.client.loading import load
 from lowwater.client.reader import Reader
 from lowwater.client.reader_state import ARROW, POLL_MS, ReaderState
+from lowwater.client.wanted import ago, at_time
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import parse_start
-from lowwater.positions.position import Ago, AtTime, Earliest, Latest, StartPosition, Stored
+from lowwater.positions.position import Earliest, Latest, StartPosition, Stored
 from lowwater.types import TopicPartition
 
 _ROWS_TOO_MANY = 2**31
@@ -53,11 +54,13 @@ class SourceTopic:
     @staticmethod
     def from_relative_time(name: str, time_ms: int) -> SourceTopic:
         """What is younger than so many milliseconds."""
+        ago(time_ms)
         return SourceTopic(name, "relative_time", time_ms)
 
     @staticmethod
     def from_absolute_time(name: str, time_ms: int) -> SourceTopic:
         """What is stamped at that time, in milliseconds since 1970, or later."""
+        at_time(time_ms)
         return SourceTopic(name, "absolute_time", time_ms)
 
     @staticmethod
@@ -68,7 +71,7 @@ class SourceTopic:
 
     @property
     def start(self) -> StartPosition:
-        """ConfigError when the policy is not known, or lacks its time."""
+        """ConfigError when the policy is not known, or lacks its time, or its time is none."""
         match self.policy:
             case "latest":
                 return StartPosition((Latest(),))
@@ -79,7 +82,7 @@ class SourceTopic:
             case "position" if self.position is not None:
                 return parse_start(self.position)
             case "relative_time" | "absolute_time" if self.time_ms is not None:
-                return StartPosition((Ago(self.time_ms) if self.policy == "relative_time" else AtTime(self.time_ms),))
+                return StartPosition((ago(self.time_ms) if self.policy == "relative_time" else at_time(self.time_ms),))
         if self.policy in _POLICIES:
             raise ConfigError(f"the policy {self.policy} of {self.name} needs time_ms")
         raise ConfigError(f"unknown policy {self.policy!r} of {self.name}; there are {', '.join(_POLICIES)}")

@@ -86,9 +86,12 @@ class Member:
         self.exit_poll()
         self._flow = Flow(self._live())
 
-    async def enter_poll(self) -> None:
-        """The caller is done with what it was given before. When it is waited for, partitions are given up first."""
-        await self._share.enter_poll()
+    async def enter_poll(self, *, is_done: bool = True) -> None:
+        """The caller is done with what it was given before. When it is waited for, partitions are given up first.
+
+        Without `is_done` it is not, and nothing is given up however long it waits for more.
+        """
+        await self._share.enter_poll(is_done=is_done)
 
     def exit_poll(self) -> None:
         """The caller has something to work on; partitions are not taken from under its hands, unless that takes longer

@@ -81,6 +81,11 @@ class Committer:
         """Commit now what the caller is finished with."""
         await self._in_turn(None, timeout_ms)
 
+    async def commit(self, offsets: Offsets, timeout_ms: float | None = None) -> None:
+        """Commit these now, and nothing that is done besides."""
+        self.done(offsets)
+        await self._in_turn(frozenset(offsets), timeout_ms)
+
     async def give_up(self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None) -> None:
         """Forget these; before, what is done of them is committed, when commits are made at intervals.
 

@@ -8,7 +8,8 @@ from collections.abc import Callable, Iterable
 
 from lowwater.client.bell import Bell
 from lowwater.client.coordinator import Coordinator, Identity
-from lowwater.client.errors import ClientError, NotMemberError, UnsupportedError, broker_error
+from lowwater.client.driver import sleep
+from lowwater.client.errors import ClientError, GroupError, NotMemberError, UnsupportedError, broker_error
 from lowwater.client.flow import Flow
 from lowwater.client.group_share import Share, State
 from lowwater.client.group_topics import Topics
@@ -61,6 +62,7 @@ class ConsumerProtocol:
         self._is_full = True  # the next heartbeat says everything
         self._bell = Bell(network.driver)
         self._beating: Flow[None] | None = None
+        self._failures = 0
 
     def subscribe(self, topics: Iterable[str], pattern: str | None) -> None:
         self._topics.change(topics, pattern)
@@ -86,10 +88,19 @@ class ConsumerProtocol:
             await self._take_over()
 
     async def _take_over(self) -> None:
+        """When brokers do not tell what is needed, later: to join anew everything would have to be given up."""
         target = self._target
         assert target is not None
-        await self._topics.get_to_know(target)
-        await self._share.take_over(target)
+        try:
+            await self._topics.get_to_know(target)
+            await self._share.take_over(target)
+        except ClientError as error:
+            if isinstance(error, GroupError) or not error.retriable:
+                raise
+            self._failures += 1
+            await sleep(self._driver, self._coordinator.cluster.retry.wait_ms(self._failures))
+            return
+        self._failures = 0
         self._share.state = State.STABLE
         self._bell.ring()
 

@@ -19,7 +19,10 @@ class Listener(Protocol):
     """Who reads what the member is given. The coroutines keep their own errors: what they raise ends the member."""
 
     async def assigned(self, partitions: list[TopicPartition]) -> None:
-        """These are new, from now on. Told after every rebalance, also when there is nothing new."""
+        """These are new, from now on. Told after every rebalance, also when there is nothing new.
+
+        Told again when it raises something retriable: nothing of them may have been begun then.
+        """
 
     async def revoked(self, partitions: list[TopicPartition]) -> None:
         """These go to others when this returns: commit what is done, and let go."""
@@ -61,13 +64,14 @@ class Share:
 
     # ---- the caller
 
-    async def enter_poll(self) -> None:
-        self.is_polling = True
+    async def enter_poll(self, *, is_done: bool = True) -> None:
+        """Without `is_done` the caller keeps what it was given, and waits for more."""
+        self.is_polling = is_done
         self.stop_timer()
         if isinstance(self._news, OversleptError):
             self._news = None  # back in time
         self.look()
-        if self._giving_up is not None:
+        if is_done and self._giving_up is not None:
             # Not the pending itself: a poll that is given up must not take it from others.
             await self._giving_up.then(lambda _: None)
 
@@ -114,7 +118,12 @@ class Share:
         await self.give_up(given_up)
         new = share - self.assignment
         self.assignment = share
-        await self._listener.assigned(sorted(new))
+        try:
+            await self._listener.assigned(sorted(new))
+        except ClientError as error:
+            if error.retriable:
+                self.assignment -= new  # so that they are told of again
+            raise
         return bool(given_up)
 
     async def give_up(self, partitions: frozenset[TopicPartition]) -> None:

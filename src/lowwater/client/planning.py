@@ -10,10 +10,23 @@ from lowwater.client.coordinator import Committed, Coordinator
 from lowwater.client.offsets import CommittedOffsets, resolve
 from lowwater.client.wanted import FROM_THE_BEGINNING, WHERE_THE_GROUP_IS, StopAt, Wanted, stop_at
 from lowwater.merge.mark import END_MS
-from lowwater.positions.position import Choice, Earliest, StartPosition
+from lowwater.positions.position import (
+    Ago,
+    AtOffset,
+    AtTime,
+    BeforeEnd,
+    Choice,
+    Earliest,
+    Latest,
+    StartPosition,
+    Stored,
+    Today,
+)
 from lowwater.types import TopicPartition
 
 NO_STOP = END_MS
+OF_END = Latest | BeforeEnd
+OF_TIME = AtTime | Ago | Today
 
 
 class Plan(NamedTuple):
@@ -52,28 +65,52 @@ class Plan(NamedTuple):
 
 
 class Planner:
-    """`resumes`: with a group, nothing is read from before its committed offset."""
+    """`resumes`: with a group, nothing of the first share is read from before its committed offset, and what comes to
+    the reader later goes on there.
+
+    Wishes are those of the moment at which the reader was made: it may get a partition, or get it back, when others
+    have read on and its end has moved.
+    """
 
     def __init__(self, cluster: Cluster, coordinator: Coordinator | None, *, resumes: bool) -> None:
         self._cluster = cluster
         self._coordinator = coordinator
         self._resumes = resumes and coordinator is not None
+        self._created_ms = cluster.network.driver.now_ms()
         self._there_before: set[TopicPartition] = set()
+        self._settled: dict[TopicPartition, StartPosition] = {}  # wishes, with an offset for what moves
+        self._has_planned = False
 
-    def begin(self, partitions: list[TopicPartition]) -> None:
-        """These are there. Whatever comes later is read from its own beginning: nothing of it was to be left out."""
+    async def begin(self, wanted: Wanted, partitions: list[TopicPartition], *, is_member: bool) -> None:
+        """These are there. Whatever comes later is read from its own beginning: nothing of it was to be left out.
+
+        A member's share comes later, so it is found out now where it is to start if that is a matter of the end.
+        """
         self._there_before.update(partitions)
+        if not is_member:
+            return
+        wishes = {one: wanted.start(one, has_group=self._resumes) for one in partitions}
+        of_ends = {one: choice for one, wish in wishes.items() if (choice := _of_end(wish)) is not None}
+        if not of_ends:
+            return
+        asked = {one: StartPosition((choice,)) for one, choice in of_ends.items()}
+        found = await resolve(self._cluster, asked, now_ms=self._created_ms)
+        self._settled = {one: _settled(wishes[one], of_ends[one], at) for one, at in found.starts.items()}
 
     async def plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
         """Without any stop. One "now" for all; at most one OffsetFetch, and two ListOffsets per leader."""
-        if not partitions:
-            return {}
+        plans = await self._plans(wanted, partitions) if partitions else {}
+        self._has_planned = True
+        return plans
+
+    async def _plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
         now_ms = self._cluster.network.driver.now_ms()
         wishes = {one: self._wish(wanted, one) for one in partitions}
-        stored = Stored(self._coordinator)
+        stored = GroupOffsets(self._coordinator)
         if self._resumes:
             await stored.ask(frozenset(partitions))
-        starts, ends = await resolve(self._cluster, wishes, now_ms=now_ms, ends=True, committed=stored.asked)
+        starts, ends = await resolve(self._cluster, wishes, now_ms=self._created_ms, ends=True, committed=stored.asked)
+        self._settle({one: starts[one] for one in partitions if stored[one] is None}, wishes)
         return {one: self._plan(starts[one], ends[one], now_ms, wishes[one], stored[one]) for one in partitions}
 
     def _plan(self, start: int, end: int, now_ms: int, wish: StartPosition, stored: Committed | None) -> Plan:
@@ -84,9 +121,17 @@ class Planner:
         return Plan(start, end, now_ms, epoch=stored.leader_epoch if start == stored.offset else -1)
 
     def _wish(self, wanted: Wanted, one: TopicPartition) -> StartPosition:
-        if one in self._there_before:
-            return wanted.start(one, has_group=self._resumes)
-        return WHERE_THE_GROUP_IS if self._resumes else FROM_THE_BEGINNING
+        if one not in self._there_before:
+            return WHERE_THE_GROUP_IS if self._resumes else FROM_THE_BEGINNING
+        wish = self._settled.get(one) or wanted.start(one, has_group=self._resumes)
+        return _or_stored(wish) if self._resumes and self._has_planned else wish
+
+    def _settle(self, starts: Mapping[TopicPartition, int], wishes: Mapping[TopicPartition, StartPosition]) -> None:
+        """Where nothing is committed, a time or an end is for this reader where it was at first."""
+        for one, start in starts.items():
+            choice = next(each for each in (*wishes[one].choices, Earliest()) if not isinstance(each, Stored))
+            if isinstance(choice, OF_END | OF_TIME):
+                self._settled[one] = _settled(wishes[one], choice, start)
 
     async def offset(self, one: TopicPartition, position: StartPosition) -> int:
         """Where that is now."""
@@ -95,7 +140,7 @@ class Planner:
         return (await resolve(self._cluster, {one: position}, now_ms=now_ms, committed=asked)).starts[one]
 
 
-class Stored:
+class GroupOffsets:
     """What the group has committed, asked for at most once."""
 
     def __init__(self, coordinator: Coordinator | None) -> None:
@@ -121,3 +166,16 @@ def _start(requested: int, committed: int, wish: StartPosition) -> int:
     if isinstance(wish.choices[0], Earliest):
         return committed
     return max(committed, requested)
+
+
+def _of_end(wish: StartPosition) -> Choice | None:
+    return next((choice for choice in wish.choices if isinstance(choice, OF_END)), None)
+
+
+def _settled(wish: StartPosition, choice: Choice, offset: int) -> StartPosition:
+    """The same wish with this offset in place of one of its choices, and of those behind it."""
+    return StartPosition((*wish.choices[: wish.choices.index(choice)], AtOffset(offset)))
+
+
+def _or_stored(wish: StartPosition) -> StartPosition:
+    return wish if isinstance(wish.choices[0], Stored) else StartPosition((Stored(), *wish.choices))

@@ -7,7 +7,7 @@ range; offsets that hold no record, because of compaction or transactions, are n
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.driver import sleep
@@ -44,6 +44,7 @@ class RangeReading:
         *,
         on_lost: Callable[[Lost], None],
         columns: Sequence[str] | None = None,
+        order: Literal["partition"] | None = None,
         isolation: str | None = None,
         batch_size: int = BATCH_SIZE,
         held_bytes_max: int = HELD_BYTES_MAX,
@@ -51,6 +52,7 @@ class RangeReading:
     ) -> None:
         """`on_lost` is told of offsets that are gone; what it raises, `next` raises.
 
+        `order`: rows come about in order of time, those of each partition by offset as ever; None: as they come.
         `partition_bytes`: ranges are so short that it is not worth asking for more of each at once.
         """
         self._cluster = cluster
@@ -74,7 +76,7 @@ class RangeReading:
         )
         self._releasing = Releasing(
             self._fetcher,
-            order=None,
+            order=order,
             batch_size=batch_size,
             held_bytes_max=held_bytes_max,
             columns=columns,

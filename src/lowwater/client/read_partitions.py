@@ -118,9 +118,9 @@ class ReadPartitions:
 
     # ---- coming and going
 
-    def begin(self, partitions: list[TopicPartition]) -> None:
-        """These are there at the beginning."""
-        self._planner.begin(partitions)
+    async def begin(self, partitions: list[TopicPartition], *, is_member: bool) -> None:
+        """These are there at the beginning; a member of a group is given some of them later."""
+        await self._planner.begin(self._wanted, partitions, is_member=is_member)
 
     async def add(self, partitions: list[TopicPartition]) -> None:
         """Their starts and ends are known when this returns, and they are being fetched."""

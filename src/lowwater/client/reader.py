@@ -48,6 +48,7 @@ class Reader(ReaderState):
         self._driver = ThreadedDriver(asked.config) if joins else BlockingDriver(asked.config)
         self._core = reading_of(asked, self._driver)
         self._columns = asked.options.columns
+        self._zone = asked.zone
         self._is_closed = False
         try:
             self._driver.run(self._reading.begin())
@@ -69,8 +70,8 @@ class Reader(ReaderState):
         batch = self._poll(timeout_ms)
         return load(ARROW).empty(self._columns) if batch is None else batch
 
-    def _poll(self, timeout_ms: float | None) -> Any:
-        self._driver.run(self._reading.poll(timeout_ms))
+    def _poll(self, timeout_ms: float | None, *, is_done: bool = True) -> Any:
+        self._driver.run(self._reading.poll(timeout_ms, is_done=is_done))
         return self._reading.take()
 
     def __iter__(self) -> Iterator[Any]:
@@ -83,14 +84,25 @@ class Reader(ReaderState):
     def to_table(self) -> Any:
         """All that is left, as one pyarrow.Table: up to the stop, or else up to what was there at the beginning."""
         self._driver.run(self._reading.stop_now())
-        return load(ARROW).table(self, self._columns)
+        try:
+            return load(ARROW).table(self._rest(), self._columns)
+        except BaseException:
+            self._driver.run(self._reading.give_back())
+            raise
 
     read_all = to_table
+
+    def _rest(self) -> Iterator[Any]:
+        """All batches that are left. As with a single one, the caller is done with them when he asks for more."""
+        batch = self._poll(None)
+        while batch is not None:
+            yield batch
+            batch = self._poll(None, is_done=False)
 
     def to_reader(self) -> Any:
         """The same, batch by batch, as a pyarrow.RecordBatchReader: for DuckDB, polars, datasets, Flight."""
         self._driver.run(self._reading.stop_now())
-        return load(ARROW).batch_reader(self, self._columns)
+        return load(ARROW).batch_reader(self._rest(), self._columns)
 
     def __arrow_c_stream__(self, requested_schema: Any = None) -> Any:
         """Whatever speaks Arrow can read from this as it is: `polars.DataFrame(reader)`, `pyarrow.table(reader)`."""
@@ -112,7 +124,7 @@ class Reader(ReaderState):
 
     def seek(self, topic: str, partition: int, position: Start) -> None:
         """Go on with this partition from another place, before or behind: any start position."""
-        self._driver.run(self._reading.seek(TopicPartition(topic, partition), start_position(position)))
+        self._driver.run(self._reading.seek(TopicPartition(topic, partition), start_position(position, self._zone)))
 
     def drop(self, topic: str, partition: int | None = None) -> None:
         """Go on without this topic, or this partition of it: after an error that will not go away."""
@@ -159,8 +171,8 @@ def read(topics: Topics | None = None, **options: Unpack[ReadOptions]) -> Reader
             ...
         table = lowwater.read(["orders", "refunds"], stop="latest").to_table()
 
-    topics: a name; "orders[0]" for one partition; "^orders-.*" for all that match; a list of those; or each with its
-        start, {"orders": "-1h", "rates": "earliest"}. Or pattern="orders-.*".
+    topics: a name; "orders[0]" for one partition; "^orders-.*" for all that match; a list of the first two; or each
+        with its start, {"orders": "-1h", "rates": "earliest"}. Or pattern="orders-.*".
     bootstrap: "host:port" of some brokers, localhost:9092 unless said here or in config.
     start: "earliest", "latest", "-1h", "-500" (that many before the end), "@2026-11-01T00:00Z", "today", 17 (an
         offset), "stored" (of the group), with fallbacks, "stored|-1h"; a datetime, a timedelta; or a mapping of those

@@ -12,7 +12,7 @@ from typing import Any
 from lowwater.client.bell import Bell
 from lowwater.client.cluster import Cluster, Topic
 from lowwater.client.coordinator import NOBODY, Coordinator, Identity
-from lowwater.client.errors import ClientError, UnknownTopicError
+from lowwater.client.errors import ClientError, NotMemberError, UnknownTopicError
 from lowwater.client.group import Member
 from lowwater.client.group_commits import Committer
 from lowwater.client.read_partitions import Options, ReadPartitions
@@ -42,11 +42,14 @@ class Reading:
         self._coordinator = None if options.group is None else Coordinator(cluster, options.group)
         self.partitions = ReadPartitions(cluster, wanted, options, self._coordinator, self._bell.ring)
         self._fetched: Pending[None] | None = None
-        self._has_begun = False
+        self._has_share = False
         self._is_polling = False
         self._ready: Any = None
         self._ready_positions: dict[TopicPartition, int] = {}
         self._returned: dict[TopicPartition, int] = {}
+        self._done_with: dict[TopicPartition, int] = {}  # of what was returned
+        self._was_finished: bool | None = None  # at its end, when it has given up everything
+        self._is_torn = False  # something that the caller is not done with went to others
         self._member: Member | None = None
         self._committer: Committer | None = None
 
@@ -63,7 +66,7 @@ class Reading:
         check_ids(self._wanted.topic_ids, seen.topics)
         there = [one for one in seen.added if self._wanted.has(one)]
         self._require(there, seen.topics)
-        self.partitions.begin(there)
+        await self.partitions.begin(there, is_member=self._member is not None)
         if self._member is not None:
             self._member.start()
         else:
@@ -110,18 +113,28 @@ class Reading:
 
     async def assigned(self, partitions: list[TopicPartition]) -> None:
         await self.partitions.add(partitions)
-        self._has_begun = True
+        self._has_share = True
 
     async def revoked(self, partitions: list[TopicPartition]) -> None:
         """What the caller never got is dropped, what he is done with is committed."""
+        self._has_share = False  # there is another one to come
         self._remove(partitions)  # first: a poll that waits must not be given rows of them meanwhile
         if self._committer is not None:
             await self._committer.give_up(partitions)
 
     async def lost(self, partitions: list[TopicPartition]) -> None:
+        self._has_share = False
         if self._committer is not None:
             self._committer.forget(partitions)
+        self._is_torn = self._is_torn or any(map(self._is_at_hand, partitions))
         self._remove(partitions)
+        self._bell.ring()
+
+    def _is_at_hand(self, one: TopicPartition) -> bool:
+        """Whether the caller has rows of it that he is not done with."""
+        plan = self.partitions.plans.get(one)
+        began = None if plan is None else plan.start
+        return self._returned.get(one, began) != self._done_with.get(one, began)
 
     def failed(self, error: BaseException) -> None:
         self.partitions.fail(error)
@@ -132,6 +145,7 @@ class Reading:
         for one in partitions:
             self._returned.pop(one, None)
             self._ready_positions.pop(one, None)
+            self._done_with.pop(one, None)
 
     def _take_back(self) -> None:
         """A batch that an interrupted poll left may hold rows of partitions that go. What is left of it comes again."""
@@ -144,36 +158,48 @@ class Reading:
 
     # ---- reading
 
-    async def poll(self, timeout_ms: float | None = None) -> None:
-        """Until there is a batch to take, everything is read, or the time is over. Raises what went wrong."""
+    async def poll(self, timeout_ms: float | None = None, *, is_done: bool = True) -> None:
+        """Until there is a batch to take, everything is read, or the time is over. Raises what went wrong.
+
+        Whoever polls is done with what he got before. Without `is_done` he gathers: all of it stays at hand.
+        """
         if self._is_polling:
             raise ClientError("the reader is being polled already", advice="give each task or thread one of its own")
         self._is_polling = True
         try:
-            await self._enter()
+            await self._enter(is_done=is_done)
             until_ms = None if timeout_ms is None else self._driver.monotonic_ms() + timeout_ms
-            while not self._advance():
+            while not self._advance(is_done=is_done):
                 left_ms = None if until_ms is None else until_ms - self._driver.monotonic_ms()
                 if left_ms is not None and left_ms <= 0:
                     return
                 if not self._has_fetched():
                     await self._wait(left_ms)
-            if self._ready is None:
+            if self._ready is None and is_done:
                 await self._commit_all()
         finally:
             self._is_polling = False
             if self._member is not None:
                 self._member.exit_poll()
 
-    async def _enter(self) -> None:
-        """Whoever polls again is done with what he got before."""
+    async def _enter(self, *, is_done: bool) -> None:
+        if is_done:
+            self._is_torn = False
+            self._done()
         if self._committer is not None:
-            self._committer.done(self.partitions.committing(self._returned))
             self._committer.check()
         if self._member is not None:
-            await self._member.enter_poll()
+            await self._member.enter_poll(is_done=is_done)
 
-    def _advance(self) -> bool:
+    def _done(self) -> None:
+        """The caller is done with what was returned."""
+        if self._committer is not None:
+            self._done_with = dict(self._returned)
+            self._committer.done(self.partitions.committing(self._returned))
+
+    def _advance(self, *, is_done: bool) -> bool:
+        if self._is_torn and not is_done:
+            raise _torn()
         if self._ready is not None:
             return True
         if self.partitions.failure is not None:
@@ -213,9 +239,21 @@ class Reading:
     @property
     def is_finished(self) -> bool:
         """Everything up to the stop was handed over."""
+        if self._was_finished is not None:
+            return self._was_finished
         releasing = self.partitions.releasing
         has_all = releasing is not None and releasing.is_finished and self._ready is None
-        return self.partitions.has_stop and self._has_begun and has_all
+        return self.partitions.has_stop and self._has_share and has_all
+
+    async def give_back(self) -> None:
+        """What was gathered did not get into the caller's hands: it comes again."""
+        if self._committer is None:
+            return
+        self._take_back()
+        for one in self.partitions.plans:
+            if self._is_at_hand(one):
+                self.partitions.return_to(one, self._done_with.get(one))
+        self._returned = dict(self._done_with)
 
     async def stop_now(self) -> None:
         """Where there is no stop already: read what was there at the beginning, or is there now, and no more."""
@@ -226,6 +264,7 @@ class Reading:
         offset = await self.partitions.seek(one, position)
         if self._committer is not None:
             self._returned = {**self._returned, one: offset}
+            self._done_with = {**self._done_with, one: offset}
 
     async def drop(self, topic: str, partition: int | None = None) -> None:
         """Go on without it."""
@@ -238,7 +277,10 @@ class Reading:
         """What was returned, or these offsets; on_commit_failure says what becomes of a failure."""
         if self._committer is None:
             raise ClientError("there is no group to commit to", advice="give the reader one: group=…")
-        self._committer.done(self.partitions.committing(self._returned) if offsets is None else offsets)
+        if offsets is not None:
+            await self._committer.commit(offsets)
+            return
+        self._done()
         await self._committer.flush()
 
     async def _commit_all(self) -> None:
@@ -259,8 +301,9 @@ class Reading:
 
     async def close(self, *, is_done: bool = True) -> None:
         """Commit, if that is done at all, leave the group, and let go. `is_done`: with what was returned last too."""
-        if self._committer is not None and is_done:
-            self._committer.done(self.partitions.committing(self._returned))
+        self._was_finished = self.is_finished
+        if is_done:
+            self._done()
         try:
             if self._committer is not None:
                 await self._committer.close(CLOSE_MS)
@@ -274,3 +317,11 @@ class Reading:
         finally:
             await self.partitions.close()
             self._cluster.network.close()
+
+
+def _torn() -> NotMemberError:
+    return NotMemberError(
+        ErrorCode.ILLEGAL_GENERATION,
+        "partitions went to others while all that is left was gathered",
+        advice="read batch by batch, or raise max.poll.interval.ms",
+    )

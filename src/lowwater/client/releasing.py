@@ -71,13 +71,13 @@ class Releasing:
         self._failures: dict[TopicPartition, ClientError] = {}
         self._goal: dict[TopicPartition, int] | None = None
         self._has_more = False
-        self._is_in_time = order is not None
-        if self._is_in_time:
-            fetcher.read_in_time(now_ms, self._merging.waits_for)
+        self._now_ms = now_ms
+        self._is_in_time = False
         self.is_live = False
         self.lost: list[Lost] = []
         self.rows = 0
         self.batches = 0
+        self._look_whether_live()
 
     # -- partitions
 
@@ -91,9 +91,7 @@ class Releasing:
                 self._open.add(one)
             else:
                 self._fetcher.remove([one])
-        if self._plans:
-            self._merging.begin()
-            self._look_whether_live()
+        self._look_whether_live()
 
     def remove(self, partitions: Iterable[TopicPartition]) -> None:
         """Rows that are held of them are dropped."""
@@ -309,15 +307,26 @@ class Releasing:
         self._fetcher.put_back({one: (each.offset, self._merging[one].clock_ms) for one, each in dropped})
 
     def _look_whether_live(self) -> None:
-        """Live to the caller: everything that was there when the last partition became live is released as well."""
-        if self.is_live or not self._merging.is_live:
+        """Live to the caller, and for good: everything that was there when the last partition became live is released
+        as well. One that comes before that, or is moved, is waited for like those of the beginning."""
+        if self.is_live:
+            return
+        self._read_in_time(self._order is not None and not self._merging.is_live)
+        if not self._merging.is_live:
+            self._goal = None
             return
         if self._goal is None:
-            self._is_in_time = False
-            self._fetcher.read_in_time(None)
             self._goal = {one: progress.position for one, progress in self._merging}
         released = self._held.committable() if self._merging.held_rows else {}
         self.is_live = all(released.get(one, goal) >= goal for one, goal in self._goal.items())
+        if self.is_live:
+            self._merging.stay_live()
+
+    def _read_in_time(self, is_in_time: bool) -> None:
+        if is_in_time == self._is_in_time:
+            return
+        self._is_in_time = is_in_time
+        self._fetcher.read_in_time(self._now_ms if is_in_time else None, self._merging.waits_for)
 
     def _raise_failures(self, *, with_rows: bool) -> None:
         for one, error in self._failures.items():

@@ -6,13 +6,14 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime, timedelta, tzinfo
-from typing import TypeAlias
+from typing import TypeAlias, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 from lowwater.client.topic_ids import topic_id
 from lowwater.errors import ConfigError
-from lowwater.positions.grammar import parse_starts, parse_stop
+from lowwater.positions.grammar import DURATION_MAX_MS, OFFSET_MAX, parse_starts, parse_stop
+from lowwater.positions.names import refuse_strangers
 from lowwater.positions.position import (
     Ago,
     AtOffset,
@@ -29,6 +30,7 @@ from lowwater.positions.position import (
 )
 from lowwater.types import TopicPartition, topic_name_problem
 
+T = TypeVar("T")
 Moment: TypeAlias = datetime | timedelta
 Start: TypeAlias = str | int | Moment | StartPosition
 Stop: TypeAlias = str | int | Moment
@@ -38,6 +40,7 @@ Topics: TypeAlias = Topic | Iterable[Topic] | Mapping[Topic, Start]
 
 FROM_THE_BEGINNING = StartPosition((Earliest(),))
 WHERE_THE_GROUP_IS = StartPosition((Stored(), Earliest()))
+_TOO_EARLY = "is before 1970, where timestamps begin; 'earliest' is the beginning of a partition"
 _PARTITION = re.compile(r"(?P<topic>[^\[\]]+)\[(?P<partition>[0-9]{1,10})\]", re.ASCII)
 
 
@@ -57,6 +60,10 @@ class Wanted:
     def has(self, one: TopicPartition) -> bool:
         """Of those whose topic is wanted."""
         return not self.partitions or one in self.partitions or self._is_whole(one.topic)
+
+    def reads(self, one: str | TopicPartition) -> bool:
+        """A topic that is named, or a partition of one."""
+        return one in self.names if isinstance(one, str) else one.topic in self.names and self.has(one)
 
     def _is_whole(self, topic: str) -> bool:
         return all(one.topic != topic for one in self.partitions)
@@ -81,23 +88,34 @@ def wanted(
     zone: str | tzinfo | None = None,
     topic_ids: Mapping[str, TopicId] | None = None,
 ) -> Wanted:
-    """ConfigError or PositionError says what cannot be read."""
+    """ConfigError says what cannot be read; of what is written in the grammar, PositionError."""
     where = _zone(zone)
     if isinstance(topics, Mapping):
         if start is not None:
             raise ConfigError("starts are given twice: with the topics and as start")
         start = dict(topics)
     names, patterns, partitions = _topics(topics, pattern)
-    stops = {_topic(one): _stop(each, where) for one, each in stop.items()} if isinstance(stop, Mapping) else {}
-    return Wanted(
+    stop_of_all, stops = _stops(stop, where, patterns)
+    found = Wanted(
         names=names,
         pattern=patterns,
         partitions=partitions,
-        starts=_starts(start, where),
-        stop=None if stop is None or isinstance(stop, Mapping) else _stop(stop, where),
+        starts=_starts(start, where, patterns),
+        stop=stop_of_all,
         stops=stops,
         topic_ids={name: topic_id(each) for name, each in (topic_ids or {}).items()},
     )
+    _check_names(found)
+    return found
+
+
+def _check_names(found: Wanted) -> None:
+    """By a pattern, topics are read that may not be there yet."""
+    if found.pattern is not None:
+        return
+    starts: list[str | TopicPartition] = [*found.starts.topics, *found.starts.partitions]
+    for what, named in (("start", starts), ("stop", list(found.stops))):
+        refuse_strangers([one for one in named if not found.reads(one)], found.names, what)
 
 
 def moment_ms(moment: datetime | int | str, now_ms: int, zone: str | tzinfo | None = None) -> int:
@@ -180,22 +198,27 @@ def _check_pattern(pattern: str, names: Mapping[str, None]) -> None:
 # -- positions
 
 
-def _starts(start: Start | Mapping[Topic, Start] | None, zone: tzinfo | None) -> StartPositions:
+def _starts(
+    start: Start | Mapping[Topic, Start] | None, zone: tzinfo | None, pattern: str | None = None
+) -> StartPositions:
     if start is None:
         return StartPositions()
     if isinstance(start, str):
         return parse_starts(start, zone)
     if not isinstance(start, Mapping):
         return StartPositions(_start(start, zone))
-    topics: dict[str, StartPosition] = {}
-    partitions: dict[TopicPartition, StartPosition] = {}
-    for target, each in start.items():
-        one = _topic(target)
-        if isinstance(one, str):
-            topics[one] = _start(each, zone)
-        else:
-            partitions[one] = _start(each, zone)
-    return StartPositions(None, topics, partitions)
+    default, named = _named({target: _start(each, zone) for target, each in start.items()}, pattern)
+    return StartPositions(
+        default,
+        {one: each for one, each in named.items() if isinstance(one, str)},
+        {one: each for one, each in named.items() if isinstance(one, TopicPartition)},
+    )
+
+
+def _named(given: Mapping[Topic, T], pattern: str | None) -> tuple[T | None, dict[str | TopicPartition, T]]:
+    """What stands with the pattern, which is for all topics; and what stands with topics and partitions."""
+    default = None if pattern is None else given.get(pattern)
+    return default, {_topic(target): each for target, each in given.items() if target != pattern}
 
 
 def _start(start: Start, zone: tzinfo | None) -> StartPosition:
@@ -215,6 +238,15 @@ def start_position(start: Start, zone: str | tzinfo | None = None) -> StartPosit
     return _start(start, _zone(zone))
 
 
+def _stops(
+    stop: Stop | Mapping[Topic, Stop] | None, zone: tzinfo | None, pattern: str | None
+) -> tuple[Choice | None, dict[str | TopicPartition, Choice]]:
+    """That of all, and those of some."""
+    if not isinstance(stop, Mapping):
+        return None if stop is None else _stop(stop, zone), {}
+    return _named({target: _stop(each, zone) for target, each in stop.items()}, pattern)
+
+
 def _stop(stop: Stop, zone: tzinfo | None) -> Choice:
     return parse_stop(stop, zone) if isinstance(stop, str) else _choice(stop)
 
@@ -223,12 +255,37 @@ def _choice(given: int | Moment) -> Choice:
     if isinstance(given, bool) or not isinstance(given, int | datetime | timedelta):
         raise ConfigError(f"a position is text, a number, a datetime or a timedelta, not {type(given).__name__}")
     if isinstance(given, timedelta):
-        return Ago(given // timedelta(milliseconds=1))
+        return ago(given // timedelta(milliseconds=1))
     if isinstance(given, datetime):
-        if given.tzinfo is None:
-            raise ConfigError(f"{given.isoformat()} has no time zone; datetime.now(UTC), for example, has one")
-        return AtTime(to_ms(given))
+        return _at(given)
+    if abs(given) > OFFSET_MAX:
+        raise ConfigError(f"{given} is larger than any offset")
     return AtOffset(given) if given >= 0 else BeforeEnd(-given)
+
+
+def _at(moment: datetime) -> AtTime:
+    if moment.tzinfo is None:
+        raise ConfigError(f"{moment.isoformat()} has no time zone; datetime.now(UTC), for example, has one")
+    timestamp_ms = to_ms(moment)
+    if timestamp_ms < 0:
+        raise ConfigError(f"{moment.isoformat()} {_TOO_EARLY}")
+    return AtTime(timestamp_ms)
+
+
+def at_time(timestamp_ms: int) -> AtTime:
+    """ConfigError for what would mean an end of the log to brokers, and no time."""
+    if not 0 <= timestamp_ms <= OFFSET_MAX:
+        raise ConfigError(f"{timestamp_ms} ms {_TOO_EARLY if timestamp_ms < 0 else 'is beyond all times'}")
+    return AtTime(timestamp_ms)
+
+
+def ago(duration_ms: int) -> Ago:
+    """ConfigError for what is not in the past."""
+    if duration_ms < 0:
+        raise ConfigError(f"{duration_ms} ms ago is in the future; timedelta(hours=1), or 3600000 ms, is an hour ago")
+    if duration_ms > DURATION_MAX_MS:
+        raise ConfigError(f"{duration_ms} ms is longer ago than anything was written; 'earliest' is the beginning")
+    return Ago(duration_ms)
 
 
 # -- stops

@@ -19,6 +19,7 @@ from lowwater.lag.resetting import (
     Selection,
     Target,
     carry_out,
+    check_target,
     plan_delete,
     plan_reset,
     plan_undo,
@@ -81,7 +82,9 @@ _CHANGE = record(
 )
 async def reset(call: Call) -> Any:
     body = call.body
-    plan = await call.desk.run(plan_reset(call.desk.cluster, call.path["group"], _target(body), _selection(body)))
+    target = _target(body)
+    plan = await call.desk.run(plan_reset(call.desk.cluster, call.path["group"], target, _selection(body)))
+    check_target(target, [plan])
     return await _carried(call, plan, is_wanted=body.get("execute", False), force=body.get("force", False))
 
 

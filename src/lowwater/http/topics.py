@@ -12,11 +12,13 @@ from lowwater.client.admin.records import sizes
 from lowwater.client.errors import ClientError
 from lowwater.client.offsets import resolve
 from lowwater.client.rows import Row
+from lowwater.errors import ConfigError
 from lowwater.http.operations import Call, operation, partition_of
 from lowwater.http.paging import AFTER, LIMIT, page
 from lowwater.http.problem import Problem, missing, of_client
 from lowwater.http.schema import OFFSET_MAX, array, boolean, integer, nullable, record, string
-from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.grammar import parse_starts
+from lowwater.positions.names import check_names
 from lowwater.positions.plan import UnresolvedError
 from lowwater.types import TopicPartition
 
@@ -266,7 +268,8 @@ async def _starts(call: Call, partitions: list[TopicPartition]) -> dict[TopicPar
     """Where the position leads in each of them."""
     try:
         wanted = parse_starts(call.query["start"], UTC)
-    except PositionError as error:
+        check_names(wanted, [call.path["topic"]], "start")
+    except ConfigError as error:
         raise Problem(422, "BAD_VALUE", str(error)) from None
     wishes = {one: wish for one in partitions if (wish := wanted.of(one)) is not None}
     now_ms = call.desk.cluster.network.driver.now_ms()

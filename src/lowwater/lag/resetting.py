@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import tzinfo
 
@@ -23,6 +23,7 @@ from lowwater.lag.changes import DONE, Change, nothing_done
 from lowwater.lag.observation import visible
 from lowwater.lag.owners import lineages_of
 from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.names import check_names
 from lowwater.positions.plan import UnresolvedError
 from lowwater.positions.position import StartPositions
 from lowwater.types import TopicPartition
@@ -125,6 +126,13 @@ def read_target(text: str, zone: tzinfo | None = None) -> Target:
         return Target(to=parse_starts(text, zone))
     except PositionError as error:
         raise ConfigError(str(error)) from None
+
+
+def check_target(target: Target, plans: Collection[Plan]) -> None:
+    """ConfigError when it names a topic that none of the plans is about; one of many groups may not read it."""
+    if target.to is not None:
+        topics = {one.topic for plan in plans for one in (*(move.partition for move in plan.moves), *plan.refused)}
+        check_names(target.to, topics, "the position")
 
 
 async def plan_reset(

@@ -44,8 +44,8 @@ def first_at_or_after(log: PartitionLog, timestamp: int, upto: int, warmed: Warm
     for segment, position, header in _candidates(log, timestamp, upto, warmed):
         records_left -= header.record_count  # headers that lie must not make us look into a whole log
         try:
-            for offset, time in _times(segment, position, header, records_left, warmed):
-                if time >= timestamp and log.log_start <= offset < upto:
+            for offset, time in _times(segment, position, header, records_left, warmed, since_ms=timestamp):
+                if log.log_start <= offset < upto:
                     return OffsetAtTime(offset, time, header.leader_epoch)
         except OpaqueBatchError:
             return OffsetAtTime(max(header.base_offset, log.log_start), header.max_timestamp, header.leader_epoch)
@@ -114,15 +114,21 @@ def _batches(segment: Segment, start: int, warmed: Warmed | None) -> Iterator[tu
 
 
 def _times(
-    segment: Segment, position: int, header: BatchHeader, records_left: int, warmed: Warmed | None
+    segment: Segment,
+    position: int,
+    header: BatchHeader,
+    records_left: int,
+    warmed: Warmed | None,
+    *,
+    since_ms: int | None = None,
 ) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of every record."""
+    """(offset, timestamp) of every record, or of those stamped then or later."""
     if records_left < 0:
         raise OpaqueBatchError
     require(segment, position, header.size, warmed)
     batch = segment.batch_at(position)
     try:
-        yield from read_times(batch, limit=INLINE_BYTES_MAX)
+        yield from read_times(batch, since_ms=since_ms, limit=INLINE_BYTES_MAX)
     except WireError as error:
         if crc_ok(batch, header):
             raise OpaqueBatchError from error

@@ -59,35 +59,34 @@ class Merging:
         self._silent: set[TopicPartition] = set()  # those of them of which nothing came yet
         self._clocks: list[Mark] = []  # a heap; of each of the others its clock, and perhaps older ones
         self._paused: dict[TopicPartition, None] = {}  # in the order in which they were paused
-        self._is_live = False
+        self._stays_live = False
         self.held_rows = 0
         self.held_bytes = 0
 
     # -- partitions
 
     def add(self, one: TopicPartition, start: int, end: int) -> None:
-        """Read it from `start`; `end` is where it ends now. Where all are live it is live too, and holds nobody."""
+        """Read it from `start`; `end` is where it ends now. It is waited for, unless all are to stay live."""
         assert one not in self._partitions, f"{one} is there already"
-        is_live = self._is_live or start >= end
+        is_live = self._stays_live or start >= end
         self._partitions[one] = Progress(start, end, is_live=is_live)
         if not is_live:
             self._priming.add(one)
             self._silent.add(one)
 
-    def begin(self) -> None:
-        """All partitions of the beginning are there."""
-        self._look_whether_live()
+    def stay_live(self) -> None:
+        """The caller was told so: whoever comes from now on, or comes again, is live and holds nobody."""
+        assert self.is_live, "nothing is promised before it is so"
+        self._stays_live = True
 
     def remove(self, one: TopicPartition) -> None:
-        """Its rows are dropped: it was revoked, or is gone."""
+        """Its rows are dropped, and it is not waited for: it was revoked, is gone, or comes again from elsewhere."""
         gone = self._partitions.pop(one)
         self.held_rows -= gone.held_rows
         self.held_bytes -= gone.held_bytes
         self._priming.discard(one)
         self._silent.discard(one)
         self._paused.pop(one, None)
-        if self._partitions:
-            self._look_whether_live()
 
     def __getitem__(self, one: TopicPartition) -> Progress:
         return self._partitions[one]
@@ -103,15 +102,12 @@ class Merging:
 
     @property
     def is_live(self) -> bool:
-        """Whether every partition was, at some moment; never false again."""
-        return self._is_live
+        """Whether every partition is. Where none is left, those to come may have to be ordered."""
+        return self._stays_live or (bool(self._partitions) and not self._priming)
 
     def waits_for(self, one: TopicPartition) -> bool:
         """Whether others may have to wait until more of it comes."""
         return one in self._priming
-
-    def _look_whether_live(self) -> None:
-        self._is_live = self._is_live or not self._priming
 
     # -- rows
 
@@ -153,7 +149,6 @@ class Merging:
         self._partitions[one].is_live = True
         self._priming.discard(one)
         self._silent.discard(one)
-        self._look_whether_live()
 
     def _has_caught_up(self, progress: Progress) -> bool:
         if progress.position >= progress.end:
@@ -208,7 +203,7 @@ class Merging:
     @property
     def mark(self) -> Mark:
         """The clock of the partition that is furthest behind, of those that are not live; also of a paused one."""
-        if self._is_live:
+        if self._stays_live:
             return EVERYTHING
         if self._silent:
             return NOTHING

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
 
+from lowwater.errors import ConfigError
 from lowwater.positions.position import (
     UNITS_MS,
     Ago,
@@ -42,6 +43,7 @@ FORMS = (
     ("orders[0]=17", "partition by partition"),
 )
 OFFSET_MAX = (1 << 63) - 1
+PARTITION_MAX = (1 << 31) - 1
 DURATION_MAX_MS = 1000 * 366 * 86_400_000  # a thousand years
 
 _WORDS: dict[str, Choice] = {
@@ -61,7 +63,7 @@ _MOMENT = re.compile(
 _TARGET = re.compile(r"(?P<topic>[^\[\]=]*)(?:\[(?P<partition>[^\]]*)\])?", re.ASCII)
 
 
-class PositionError(ValueError):
+class PositionError(ConfigError, ValueError):
     """A start position that cannot be read; says which part, why, and what could stand there."""
 
     def __init__(self, text: str, at: int, part: str, why: str) -> None:
@@ -139,9 +141,10 @@ class _Reader:
             raise self._refuse(at, target, problem)
         if partition is None:
             return topic, None
-        if not _is_digits(partition) or int(partition) >= 1 << 31:
+        number = _number(partition, PARTITION_MAX)
+        if number is None:
             raise self._refuse(at + len(topic) + 1, partition, f"{partition!r} is not the number of a partition")
-        return topic, int(partition)
+        return topic, number
 
     # -- one wish
 
@@ -182,23 +185,26 @@ class _Reader:
         raise self._refuse(at, part, f"{part!r} is not a start position")
 
     def _number(self, at: int, part: str) -> Choice:
-        number = int(part)
-        if abs(number) > OFFSET_MAX:
+        number = _number(part.removeprefix("-"), OFFSET_MAX)
+        if number is None:
             raise self._refuse(at, part, f"{part} is larger than any offset")
-        return BeforeEnd(-number) if part.startswith("-") else AtOffset(number)
+        return BeforeEnd(number) if part.startswith("-") else AtOffset(number)
 
     def _ago(self, at: int, part: str) -> Choice:
-        duration_ms = sum(int(count) * UNITS_MS[unit] for count, unit in _SPAN.findall(part))
+        duration_ms = 0
+        for count, unit in _SPAN.findall(part):
+            number = _number(count, DURATION_MAX_MS)
+            duration_ms += DURATION_MAX_MS + 1 if number is None else number * UNITS_MS[unit]
         if duration_ms > DURATION_MAX_MS:
             raise self._refuse(at, part, f"{part!r} is longer ago than anything was written")
         return Ago(duration_ms)
 
     def milliseconds(self, at: int, part: str) -> AtTime:
         """`s@` or `e@` and a number."""
-        number = part[2:]
-        if not _is_digits(number) or int(number) > OFFSET_MAX:
-            raise self._refuse(at + 2, number, f"{part[:2]} takes milliseconds since 1970, not {number!r}")
-        return AtTime(int(number))
+        timestamp_ms = _number(part[2:], OFFSET_MAX)
+        if timestamp_ms is None:
+            raise self._refuse(at + 2, part[2:], f"{part[:2]} takes milliseconds since 1970, not {part[2:]!r}")
+        return AtTime(timestamp_ms)
 
     def _moment(self, at: int, part: str) -> int:
         found = _MOMENT.fullmatch(part, 1)
@@ -218,7 +224,10 @@ class _Reader:
                     f"{part[1:]!r} has no time zone: add Z or +01:00 and the like, or state one by option",
                 )
             moment = moment.replace(tzinfo=self._zone)
-        timestamp_ms = to_ms(moment)
+        try:
+            timestamp_ms = to_ms(moment)
+        except (ValueError, OverflowError, OSError) as error:  # a zone that ends before the calendar does
+            raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is no moment: {error}") from None
         if timestamp_ms < 0:
             raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is before 1970, where timestamps begin")
         return timestamp_ms
@@ -226,6 +235,14 @@ class _Reader:
 
 def _is_digits(text: str) -> bool:
     return text.isascii() and text.isdigit()
+
+
+def _number(digits: str, most: int) -> int | None:
+    """None when it is none, or a larger one. What is too long for Python to read is not even tried."""
+    if not _is_digits(digits):
+        return None
+    digits = digits.lstrip("0") or "0"
+    return int(digits) if len(digits) <= len(str(most)) and int(digits) <= most else None
 
 
 def _split(text: str, mark: str, at: int) -> list[tuple[int, str]]:

@@ -7,10 +7,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
+from typing import Protocol
 
 from lowwater.client.errors import ClientError
 from lowwater.client.peeking import peek
+from lowwater.spark.course import Course
 from lowwater.spark.driver_client import DriverClient
 from lowwater.types import TopicPartition
 
@@ -62,3 +65,42 @@ class Ages:
         self.wait(PATIENCE_MS / 1000)
         if self._client is not None and not (self._looking is not None and self._looking.is_alive()):
             self._client.close()
+
+
+class Looks(Protocol):
+    """What is used of Ages."""
+
+    @property
+    def oldest_ms(self) -> int | None: ...
+    def look(self, at: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None: ...
+    def close(self) -> None: ...
+
+
+class Aging:
+    """Notes how many seconds queries are behind, as of the look before: nothing waits for brokers here."""
+
+    def __init__(self, looks: Callable[[str], Looks | None], now_s: Callable[[], float] = time.time) -> None:
+        """`looks`: those of a query, by its name; None: nobody looks."""
+        self._looks_of = looks
+        self._looks: dict[str, Looks | None] = {}
+        self._now_s = now_s
+
+    def note(self, course: Course) -> None:
+        """To be called behind each micro-batch."""
+        if course.last is None or course.behind is None or not course.behind.records:
+            return
+        if course.query not in self._looks:
+            self._looks[course.query] = self._looks_of(course.query)
+        looks = self._looks[course.query]
+        if looks is None:
+            return
+        sources = [source for source in course.last.sources if source.behind is not None]
+        at = {one: offset for source in sources for one, offset in source.at.items()}
+        looks.look(at, {one: end for source in sources for one, end in source.latest.items()})
+        if looks.oldest_ms is not None:
+            course.behind_s = max(0.0, self._now_s() - looks.oldest_ms / 1000)
+
+    def close(self) -> None:
+        for looks in self._looks.values():
+            if looks is not None:
+                looks.close()

@@ -41,8 +41,8 @@ def _plan(client: DriverClient, options: SourceOptions, bounds: Bounds, heads: H
     if options.order == "timestamp":
         from lowwater.spark.slicing import ordered_tasks, plan_slices  # only queries in order need what it loads
 
-        slices = plan_slices(client, ranges, Plan(), options)
-        return ordered_tasks(ranges, Plan(slices=slices, out_of_order_ms=options.out_of_order_ms), ids=snapshot.ids)
+        sliced = plan_slices(client, ranges, Plan(), options)
+        return ordered_tasks(ranges, sliced.plan, ids=snapshot.ids, extents=sliced.extents)
     return tasks(ranges, options, cores=options.tasks_max, ids=snapshot.ids)
 
 

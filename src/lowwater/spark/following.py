@@ -13,7 +13,7 @@ from typing import Any
 
 from lowwater.client.admin.group_members import DescribedGroup, describe_groups
 from lowwater.client.coordinator import Coordinator
-from lowwater.client.errors import BrokerError, ClientError, CommitError
+from lowwater.client.errors import BrokerError, ClientError, CommitError, UnknownTopicError
 from lowwater.client.flow import Flow, surface
 from lowwater.errors import ErrorCode, LowwaterError
 from lowwater.spark.commits import decide
@@ -122,9 +122,14 @@ class _Commits:
         try:
             await self._coordinator.commit(decision.offsets)
         except CommitError as error:
+            refused = {one for one, why in error.errors.items() if not isinstance(why, UnknownTopicError)}
+            self._done = {one: each for one, each in offset.at.items() if one not in refused}
+            if refused:
+                raise  # which is tried again
             # Of partitions that are not there any more: to say it once is enough.
             LOG.warning("some offsets were not committed to group %r: %s", self._coordinator.group, error)
-        self._done = dict(offset.at)
+        else:
+            self._done = dict(offset.at)
 
     def _mention(self, strangers: frozenset[str], lineage: str) -> None:
         for stranger in sorted(strangers - self._strangers):

@@ -5,6 +5,7 @@ To connect, to log in and to ask for leaders takes longer than to read or write 
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 from collections.abc import Callable, Mapping
@@ -16,6 +17,8 @@ Key: TypeAlias = tuple[tuple[str, str], ...]
 
 KEPT_MAX = 4
 IDLE_S = 300
+REUSED = "SPARK_REUSE_WORKER"
+"""Spark says with it that a worker lives on behind its task."""
 
 
 @dataclass(slots=True)
@@ -50,6 +53,7 @@ class Kept(Generic[T]):
         """Until now: what follows is idleness."""
         if (entry := self._entries.get(_key(settings))) is not None:
             entry.used_s = time.monotonic()
+        _settle()
 
     def forget(self, settings: Mapping[str, str]) -> None:
         """Something went wrong with it: the next task begins with a new one."""
@@ -59,6 +63,21 @@ class Kept(Generic[T]):
     def _let_go(self, entry: _Entry[T]) -> None:
         if entry.pid == os.getpid():  # what another process had is that one's to close
             self._close(entry.thing)
+
+
+_settled = set[int]()
+
+
+def _settle() -> None:
+    """Once in a worker, behind its first task: what is loaded by then stays.
+
+    Spark has Python look for garbage after every task. In Arrow, numba and all that came with them there is none, and
+    to look takes longer than to read a small batch.
+    """
+    if os.environ.get(REUSED) and os.getpid() not in _settled:
+        _settled.add(os.getpid())
+        gc.collect()
+        gc.freeze()
 
 
 def _key(settings: Mapping[str, str]) -> Key:

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import json
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
+from lowwater.spark.ages import Ages, Aging
 from lowwater.spark.course import Course, prometheus
 from lowwater.spark.progress import Progress
 
@@ -19,19 +20,30 @@ if TYPE_CHECKING:
 
 
 class Courses:
-    """Queries by name, and their sum in Prometheus' text. May be asked by any thread."""
+    """Queries by name, and their sum in Prometheus' text. May be asked by any thread.
 
-    def __init__(self) -> None:
+    `settings`, those of a client by Kafka's names, say where brokers are: then queries are behind in seconds as well.
+    """
+
+    def __init__(self, settings: Mapping[str, str] | None = None) -> None:
         self._courses: dict[str, Course] = {}
         self._lock = threading.Lock()
+        self._aging = Aging(lambda query: None if settings is None else Ages(settings))
 
     def add(self, progress: Progress) -> None:
         with self._lock:
-            self._courses.setdefault(progress.query, Course(progress.query)).add(progress)
+            course = self._courses.setdefault(progress.query, Course(progress.query))
+            course.add(progress)
+            self._aging.note(course)
 
     def prometheus(self) -> str:
         with self._lock:
             return prometheus(list(self._courses.values()))
+
+    def close(self) -> None:
+        """Nobody looks any more."""
+        with self._lock:
+            self._aging.close()
 
 
 def listen(spark: SparkSession, tell: Callable[[Progress], None]) -> StreamingQueryListener:

@@ -315,7 +315,8 @@ TIME_OPTIONS = (
            "How long a partition that has got nothing may hold the cut of the others. With `cut`.", ours=True),
     Option("alignWith", TOPICS, None, STREAM,
            "Further topics by which the moment is chosen: those that other sources of the same query read, so that a "
-           "join does not drift apart. The same `cut` and `maxOffsetsPerTrigger` for all of them. With `cut`.",
+           "join does not drift apart. With `cut`. All of them need the same `cut` and `maxOffsetsPerTrigger`, and the "
+           "same `start` and `group`: a `start` may name the topics of the others (`orders=-7d,payments=-30d`).",
            ours=True),
 )  # fmt: skip
 

@@ -44,6 +44,7 @@ class Slice:
     A row's key is its timestamp, or that of the newest row before it in its partition less `out_of_order_ms`, if that
     is later. No key lies before `floor_ms`; rows stamped after `cap_ms` count as stamped then.
     Late are rows stamped before `late_before_ms`, or before the newest less `out_of_order_ms`.
+    `extents`, where whoever planned the slice knows: by range, where it begins, and about where it ends.
     """
 
     start: Bound | None
@@ -52,6 +53,7 @@ class Slice:
     floor_ms: int | None = None
     cap_ms: int | None = None
     late_before_ms: int | None = None
+    extents: tuple[tuple[int, int], ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from lowwater.client.errors import ClientError
+from lowwater.positions.position import StartPosition
 from lowwater.spark import data_loss
 from lowwater.spark.aligning.alignment import Alignment, Planned, late_before
 from lowwater.spark.aligning.brokers import BrokerLogs
@@ -30,6 +31,9 @@ from lowwater.spark.snapshot import Snapshot
 from lowwater.spark.splitting import Task, tasks
 from lowwater.system import SystemIds
 from lowwater.types import TopicPartition
+
+if TYPE_CHECKING:
+    from lowwater.spark.slicing import Sliced
 
 LOG = logging.getLogger("lowwater.spark")
 _LINEAGE_BYTES = 4
@@ -48,6 +52,7 @@ class StreamPlanner:
         self._lineage = SystemIds().uuid()[:_LINEAGE_BYTES].hex()
         self._told: set[Gap] = set()
         self._typed: set[str] = set()
+        self._sliced: Sliced | None = None
         for warning in options.warnings:
             LOG.warning("%s", warning)
 
@@ -85,26 +90,32 @@ class StreamPlanner:
         return self._initial.to_json()
 
     def _begin(self) -> Offset:
-        options = self._options
         if self._follower is not None:
             self._follower.check_members()
-        starts = self._heads.resolve(options.start.wishes(self._heads.partitions()), options.group)
+        starts = self._starts()
         snapshot = self._heads.look()
-        if self._alignment is not None and snapshot.others:
-            self._alignment.begin_others(self._other_starts(snapshot))
-            snapshot = self._heads.look()
-        options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
+        self._options.start.check_found(starts, {one: head.end for one, head in snapshot.partitions.items()})
         if self._target is not None:
             self._target = snapshot  # no start lies behind that
         return Offset.initial(starts, snapshot.ids, self._lineage)
 
-    def _other_starts(self, snapshot: Snapshot) -> dict[TopicPartition, int]:
-        """Of partitions that other sources read: where this one would begin, or else with what they have."""
+    def _starts(self) -> dict[TopicPartition, int]:
+        """Of what is read. Where other sources begin is found at the same moment, and told to the alignment."""
+        own = self._heads.partitions()
+        others = self._heads.look().others if self._options.align_with else {}
+        found = self._heads.resolve(self._wishes(own, list(others)), self._options.group)
+        if self._alignment is not None and others:
+            self._alignment.begin_others({one: found.get(one, head.log_start) for one, head in others.items()})
+        return {one: found[one] for one in own}
+
+    def _wishes(
+        self, own: list[TopicPartition], others: list[TopicPartition]
+    ) -> Mapping[TopicPartition, StartPosition]:
+        """One start counts for all sources of a query, and may name the topics of each; or, by offsets, its own."""
         try:
-            wishes = self._options.start.wishes(list(snapshot.others))
+            return self._options.start.wishes([*own, *others])
         except OptionError:
-            return {one: head.log_start for one, head in snapshot.others.items()}
-        return self._heads.resolve(wishes, self._options.group)
+            return self._options.start.wishes(own)
 
     # -- where a batch ends
 
@@ -183,10 +194,8 @@ class StreamPlanner:
             return end
         from lowwater.spark.slicing import plan_slices  # only queries in order need what it loads
 
-        plan = replace(end.plan or Plan(), out_of_order_ms=self._options.out_of_order_ms)
-        return replace(
-            end, plan=replace(plan, slices=plan_slices(self.client, ranges(start, end), plan, self._options))
-        )
+        self._sliced = plan_slices(self.client, ranges(start, end), end.plan or Plan(), self._options)
+        return replace(end, plan=self._sliced.plan)
 
     def _cut(self, start: Offset, snapshot: Snapshot, limit: int, now_ms: int, target: Ends | None) -> Offset:
         """The end of a batch at one moment in all partitions."""
@@ -277,5 +286,6 @@ class StreamPlanner:
         if until.plan is not None and until.plan.out_of_order_ms is not None:
             from lowwater.spark.slicing import ordered_tasks  # as above
 
-            return ordered_tasks(found, until.plan, ids=until.ids, lineage=lineage)
+            extents = None if self._sliced is None else self._sliced.extents_of(found, until.plan)
+            return ordered_tasks(found, until.plan, ids=until.ids, lineage=lineage, extents=extents)
         return tasks(found, self._options, cores=self._options.tasks_max, ids=until.ids, lineage=lineage)

@@ -24,6 +24,7 @@ PREFIX_SIZE = 12  # base offset and length: what the length does not count
 CRC_START = 21
 MAGIC_POSITION = 16
 RECORD_SIZE_MIN = 7
+_LENGTH_MIN = (RECORD_SIZE_MIN - 1) << 1  # as it is written
 
 CODEC_MASK = 0x07
 LOG_APPEND_TIME = 0x08
@@ -190,16 +191,56 @@ def read_records(batch: Buffer, *, limit: int = compression.OUTPUT_LIMIT) -> Ite
         raise CorruptBatch(f"{len(data) - position} bytes follow the last record")
 
 
-def read_times(batch: Buffer, *, limit: int = compression.OUTPUT_LIMIT) -> Iterator[tuple[int, int]]:
-    """(offset, timestamp) of each record, without keys and values."""
+def read_times(
+    batch: Buffer, *, since_ms: int | None = None, limit: int = compression.OUTPUT_LIMIT
+) -> Iterator[tuple[int, int]]:
+    """(offset, timestamp) of each record, or of each that is stamped `since_ms` or later, without keys and values."""
     header = BatchHeader.parse(batch)
     data = payload(batch, header, limit=limit)
-    position = 0
-    for _ in range(header.record_count):
+    is_passing = since_ms is not None and not header.has_log_append_time
+    passed = bytes(data) if is_passing else b""  # of which single bytes are read faster
+    position, left = 0, header.record_count
+    while left:
+        if since_ms is not None and is_passing:
+            position, left = _pass_earlier(passed, position, left, since_ms - header.base_timestamp)
+            if not left:
+                return
         end, place = _record_end(data, position)
         offset, timestamp, _ = _read_place(data, place + 1, header)
-        yield offset, timestamp
-        position = end
+        if since_ms is None or timestamp >= since_ms:
+            yield offset, timestamp
+        position, left = end, left - 1
+
+
+def _pass_earlier(data: bytes, position: int, left: int, delta: int) -> tuple[int, int]:
+    """Behind the records that are stamped earlier than `delta`, and how many are left there.
+
+    A batch may have thousands, of which the one that is looked for is any: so their numbers are read in place. A record
+    of which one is longer than usual, or makes no sense, is left to those who look at everything.
+    """
+    size = len(data)
+    try:
+        while left:
+            length = data[position]
+            at = position + 1
+            if length > 0x7F:
+                length = length & 0x7F | data[at] << 7
+                at += 1
+            time = data[at + 1]
+            if time > 0x7F:
+                time = time & 0x7F | data[at + 2] << 7
+                if time > 0x3FFF:
+                    time = time & 0x3FFF | data[at + 3] << 14
+            end = at + (length >> 1)
+            if (time >> 1) ^ -(time & 1) >= delta or time > 0x1FFFFF or end > size:
+                break
+            if length & 1 or not _LENGTH_MIN <= length <= 0x3FFF:
+                break
+            position = end
+            left -= 1
+    except IndexError:
+        pass
+    return position, left
 
 
 def _record_end(data: memoryview, position: int) -> tuple[int, int]:

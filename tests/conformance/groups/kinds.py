@@ -50,7 +50,7 @@ def _python(module: str) -> Callable[[], list[str]]:
 
 
 def _python_environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(places.ROOT), "PYTHONDONTWRITEBYTECODE": "1"}
+    return {**os.environ, "PYTHONPATH": str(places.ROOT)}
 
 
 def _node_environment() -> dict[str, str]:

@@ -44,6 +44,9 @@ SPARK_SUITES = [
     "tests/unit/spark",
     "--ignore=tests/unit/spark/decoding",
     "tests/model/test_spark_offsets.py",
+    "tests/model/test_spark_order.py",
+    "tests/model/test_spark_cuts.py",
+    "tests/model/test_spark_ordered_streams.py",
     "tests/integration/spark",
 ]
 SPARK_SINK_SUITES = [

@@ -240,6 +240,7 @@ def test_a_deleted_group_can_be_brought_back(served: Served, cluster: Cluster) -
         ({}, 422),
         ({"to": "earliest", "shift": 3}, 422),
         ({"to": "someday"}, 422),
+        ({"to": "latest,elsewhere=earliest", "execute": True}, 422),
         ({"to": 5}, 422),
         ({"shift": "5"}, 422),
         ({"to": "earliest", "partitions": [0]}, 422),
@@ -289,6 +290,9 @@ def test_records_are_browsed_from_a_start_position_oldest_first(served: Served, 
     wrong = served.ask("GET", f"/topics/{topic}/records?start=someday")
     assert wrong.status == 422
     assert "is not a start position" in wrong.body["error"]["message"]
+    wrong = served.ask("GET", f"/topics/{topic}/records?start=elsewhere%3D5")
+    assert wrong.status == 422
+    assert "names 'elsewhere', which is not asked for" in wrong.body["error"]["message"]
 
 
 def test_large_records_of_all_partitions_are_browsed_and_cut_short(served: Served, cluster: Cluster) -> None:

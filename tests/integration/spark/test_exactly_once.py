@@ -13,8 +13,8 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from click.testing import CliRunner
-from tests.crash.spark_sink_kills import seen
 from tests.crash.spark_sink_life import SCHEMA, Blow, BlowError, Driver, Fault, Play, Point, lower_level
+from tests.crash.spark_sink_report import seen
 from tests.fresh import fresh
 from tests.spark.writing import Topics
 

@@ -18,6 +18,7 @@ from tests.integration.spark.conftest import Planning
 from tests.reader.writing import Writer
 
 from lowwater.errors import ErrorCode
+from lowwater.spark import following
 from lowwater.spark.commits import note
 from lowwater.spark.following import GroupInUseError, commit_finished
 from lowwater.spark.offsets import Offset
@@ -316,3 +317,28 @@ def test_a_partition_that_is_gone_does_not_hold_up_the_others(
     planner.stop_at_what_is_there()
     planner.latest_offset(end, None)
     wait_for(lambda: committed() == {0: 100, 1: 50})
+
+
+def test_partitions_that_are_refused_are_tried_again_and_said_not_to_be_committed(
+    query, committed, warnings, broker, monkeypatch
+) -> None:
+    """Other than those that are gone: they may be allowed later."""
+    monkeypatch.setattr(following, "REST_MS", 0)
+    planner = query()
+    planner.stop_at_what_is_there()
+    end = batch(planner, planner.initial_offset())
+    broker.faults.fail("OffsetCommit", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    planner.latest_offset(end, None)  # the query ends, and waits for its commit
+    assert committed() == {}
+    assert "offsets were not committed, the query goes on" in warnings()[0]
+    planner.latest_offset(end, None)
+    assert committed() == {0: 100, 1: 50}
+
+
+def test_who_commits_for_a_query_hears_that_partitions_were_refused(query, broker, options, topic, group) -> None:
+    given: SourceOptions = options(subscribe=topic, group=group)
+    planner = query()
+    end = batch(planner, planner.initial_offset())
+    broker.faults.fail("OffsetCommit", ErrorCode.TOPIC_AUTHORIZATION_FAILED)
+    assert not commit_finished(given, end)
+    assert commit_finished(given, end)

@@ -87,7 +87,6 @@ def test_large_rows_and_a_slow_partition_stay_inside_the_byte_bound() -> None:
     for one, end in ends.items():
         merging.add(one, 0, end)
         held.add(one, 0, end)
-    merging.begin()
     memory = most = 0
 
     def let_go_of(size: int) -> Any:

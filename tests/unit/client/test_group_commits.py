@@ -61,6 +61,15 @@ def test_nothing_is_committed_before_it_is_asked_for_without_an_interval() -> No
     assert group.commits == [{ONE: 5}]
 
 
+def test_given_offsets_are_committed_and_nothing_else() -> None:
+    group = Group()
+    group.committer.done({ONE: 5, TWO: 6})
+    group.do(group.committer.commit({ONE: 3}))
+    assert group.commits == [{ONE: 3}]
+    group.do(group.committer.flush())
+    assert group.commits == [{ONE: 3}, {TWO: 6}]
+
+
 def test_what_is_done_is_committed_at_intervals_and_only_once() -> None:
     group = Group(interval_ms=5_000)
     group.committer.done({ONE: 5})

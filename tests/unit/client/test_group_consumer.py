@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 from tests.unit.client.group_world import MEMBER, GroupWorld, at, only, topic_id
 
-from lowwater.client.errors import BrokerError, ClientError, FencedInstanceError, GroupError, UnsupportedError
+from lowwater.client.errors import (
+    BrokerError,
+    ClientError,
+    ConnectError,
+    FencedInstanceError,
+    GroupError,
+    UnsupportedError,
+)
 from lowwater.client.group import Member, State
 from lowwater.errors import ConfigError, ErrorCode
 
@@ -217,3 +224,21 @@ def test_a_topic_whose_name_is_not_known_yet_is_taken_over_when_it_is() -> None:
 def test_settings_that_the_broker_decides_about_are_refused(given: dict[str, Any]) -> None:
     with pytest.raises(ConfigError, match=r"group\.protocol=consumer"):
         GroupWorld(group_protocol="consumer", **given)
+
+
+def test_partitions_that_could_not_be_taken_over_are_taken_over_later_by_the_same_member() -> None:
+    world = GroupWorld(group_protocol="consumer")
+    world.share = {"t": [0]}
+    world.start()
+    world.advance()
+    world.share = {"t": [0, 1]}
+    world.heard.raises["assigned"] = ConnectError("no broker tells where it begins")
+    world.advance(2_000)
+    assert world.heard.events[:2] == [("assigned", [0]), ("assigned", [1])]
+    assert world.member.assignment == frozenset(at(0))
+    world.heard.raises.clear()
+    world.advance(2_000)
+    assert world.heard.events[-1] == ("assigned", [1])
+    assert world.member.assignment == frozenset(at(0, 1))
+    assert world.member.state is State.STABLE
+    assert [request.member_epoch for request in world.said(BEAT)].count(0) == 1, "who joins anew must own nothing"

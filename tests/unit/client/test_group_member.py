@@ -12,6 +12,7 @@ from lowwater.client.errors import (
     BrokerError,
     ClientError,
     CommitError,
+    ConnectError,
     FencedInstanceError,
     GroupError,
     NotMemberError,
@@ -547,3 +548,35 @@ def test_a_hook_that_fails_ends_the_member_and_lets_the_others_have_its_partitio
     assert str(error) in str(world.heard.failure)
     assert world.heard.events == [ALL, ("lost", [0, 1, 2, 3])]
     assert len(world.said("LeaveGroup")) == 1
+
+
+@pytest.mark.parametrize("strategy", ["range", "cooperative-sticky"])
+def test_partitions_that_could_not_be_taken_over_are_taken_over_in_the_next_round(strategy: str) -> None:
+    world = GroupWorld(partition_assignment_strategy=strategy)
+    world.heard.raises["assigned"] = ConnectError("no broker tells where they begin")
+    world.start()
+    world.advance()
+    assert world.heard.events[0] == ALL
+    assert world.member.assignment == frozenset()
+    world.heard.raises.clear()
+    world.advance(1_000)
+    assert world.heard.events[-1] == ALL
+    assert world.member.assignment == frozenset(at(0, 1, 2, 3))
+    assert world.heard.failure is None
+
+
+def test_of_those_that_could_not_be_taken_over_only_these_are_told_again() -> None:
+    world = GroupWorld(**COOPERATIVE)
+    follow(world, {"t": [0]})
+    world.start()
+    world.advance()
+    world.share = {"t": [0, 1]}
+    world.heard.raises["assigned"] = ConnectError("no broker tells where it begins")
+    world.refuse("Heartbeat", ErrorCode.REBALANCE_IN_PROGRESS)
+    world.advance(1_000)
+    assert world.member.assignment == frozenset(at(0))
+    world.heard.raises.clear()
+    world.advance(1_000)
+    assert world.heard.events[0] == ("assigned", [0])
+    assert world.heard.events[-1] == ("assigned", [1])
+    assert world.member.assignment == frozenset(at(0, 1))

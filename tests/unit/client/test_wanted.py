@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
@@ -59,6 +60,16 @@ def test_a_pattern_is_marked_or_named() -> None:
     assert wanted(None, pattern="orders-.*").pattern == "orders-.*"
 
 
+def test_a_pattern_may_stand_with_its_start() -> None:
+    found = wanted({"^orders-.*": "-1h"})
+    assert found.pattern == "^orders-.*"
+    assert str(found.start(TopicPartition("orders-eu", 0), has_group=False)) == "-1h"
+    found = wanted(None, pattern="orders-.*", start={"orders-.*": "-1h", "orders-us": "latest"}, stop={"orders-.*": 5})
+    assert str(found.start(TopicPartition("orders-eu", 0), has_group=False)) == "-1h"
+    assert str(found.start(TopicPartition("orders-us", 0), has_group=False)) == "latest"
+    assert found.stop_of(TopicPartition("orders-us", 0)) == AtOffset(5)
+
+
 @pytest.mark.parametrize(
     ("given", "says"),
     [
@@ -92,7 +103,7 @@ def test_topics_that_cannot_be_understood_are_refused(given: dict[str, Any], say
         ({"orders": "latest"}, "latest"),
         ({"orders": "latest", "orders[0]": 5}, "5"),
         ({ORDERS0: 5}, "5"),
-        ("rates=-1h,orders=3", "3"),
+        ("latest,orders=3", "3"),
         (start_position("today"), "today"),
     ],
 )
@@ -103,7 +114,7 @@ def test_a_start_is_text_a_number_a_time_or_one_for_each_topic(start: Any, text:
 def test_without_a_start_everything_is_read_and_a_group_goes_on_where_it_left_off() -> None:
     assert start_of() == "earliest"
     assert start_of(has_group=True) == "stored|earliest"
-    assert start_of(start={"rates": "latest"}) == "earliest"
+    assert start_of(start={"orders[1]": "latest"}) == "earliest"
 
 
 @pytest.mark.parametrize("zone", ["Europe/Berlim", "../etc", ""])
@@ -124,6 +135,53 @@ def test_a_date_without_a_zone_needs_one() -> None:
 def test_a_start_of_another_kind_is_refused(start: Any) -> None:
     with pytest.raises(ConfigError, match="a position is"):
         wanted("orders", start=start)
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (timedelta(hours=-1), r"-3600000 ms ago is in the future; timedelta\(hours=1\)"),
+        (timedelta(milliseconds=-1), "is in the future"),
+        (timedelta.max, "longer ago than anything was written"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_000, UTC), "1969-12-31T23:59:59.999.* is before 1970.*earliest"),
+        (datetime(1969, 12, 31, 23, 59, 59, 999_999, UTC), "is before 1970"),
+        (datetime.min.replace(tzinfo=UTC), "is before 1970"),
+        (1 << 63, "larger than any offset"),
+        (-(1 << 63), "larger than any offset"),
+    ],
+)
+def test_what_is_no_time_or_offset_is_refused_and_does_not_mean_something_else(given: Any, says: str) -> None:
+    for positions in ({"start": given}, {"start": {"orders": given}}, {"stop": given}, {"stop": {"orders": given}}):
+        with pytest.raises(ConfigError, match=says):
+            wanted("orders", **positions)
+
+
+def test_the_ends_of_time_are_times() -> None:
+    assert start_of(start=datetime(1970, 1, 1, tzinfo=UTC)) == "s@0"
+    assert start_of(start=datetime.max.replace(tzinfo=UTC)) == "s@253402300799999"
+    assert start_of(start=timedelta(0)) == "-0s"
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ({"start": "ordres=latest"}, "start names 'ordres', which is not asked for; did you mean 'orders'?"),
+        ({"start": "latest,ordres=earliest"}, "did you mean 'orders'?"),
+        ({"start": {"ordres": "latest"}}, "did you mean 'orders'?"),
+        ({"start": {TopicPartition("ordres", 0): 5}}, "did you mean 'orders'?"),
+        ({"stop": {"ordres": "latest"}}, "stop names 'ordres', which is not asked for; did you mean 'orders'?"),
+        ({"stop": {"ordres[0]": "latest"}}, "did you mean 'orders'?"),
+        ({"start": "zebras=latest"}, "start names 'zebras', which is not asked for; these are: orders, rates"),
+        ({"start": {"rates[1]": 5}}, "start names 'rates[1]', which is not asked for"),
+    ],
+)
+def test_a_position_for_what_is_not_read_is_refused(given: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=re.escape(says)):
+        wanted(["orders", "rates[0]"], **given)
+
+
+def test_with_a_pattern_topics_may_be_named_that_are_not_there_yet() -> None:
+    assert wanted(None, pattern="^o", start="ordres=latest", stop={"orders": 5}).pattern == "^o"
 
 
 # -- stops

@@ -39,7 +39,6 @@ class PlainReader:
         self.held_most = 0
         for one, log in logs.items():
             self.merging.add(one, 0, len(log))
-        self.merging.begin()
 
     def fetch(self, one: TopicPartition, count: int) -> None:
         """The next `count` offsets of a partition, if it is not paused."""

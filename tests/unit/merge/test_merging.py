@@ -47,7 +47,6 @@ def test_a_batch_is_no_larger_than_asked() -> None:
 def test_a_partition_that_is_read_to_its_end_is_live_and_stays_so() -> None:
     merging = Merging(batch_size=10, held_bytes_max=1000)
     merging.add(P0, 5, 8)
-    merging.begin()
     merging.arrived(P0, 7, newest_ms=100, rows=1, size=1)
     assert not merging.is_live
     merging.arrived(P0, 8)
@@ -60,7 +59,6 @@ def test_a_partition_that_is_read_to_its_end_is_live_and_stays_so() -> None:
 def test_a_partition_is_live_when_its_clock_reaches_the_cutoff() -> None:
     merging = Merging(batch_size=10, held_bytes_max=1000, cutoff_ms=200)
     merging.add(P0, 0, 100)
-    merging.begin()
     merging.arrived(P0, 1, newest_ms=199, rows=1, size=1)
     assert not merging.is_live
     merging.arrived(P0, 2, newest_ms=200, rows=1, size=1)
@@ -71,7 +69,6 @@ def test_nothing_to_read_is_live_at_once() -> None:
     merging = Merging(batch_size=10, held_bytes_max=1000)
     merging.add(P0, 7, 7)
     merging.add(P1, 9, 7)
-    merging.begin()
     assert merging.is_live
     assert merging.mark == EVERYTHING
 
@@ -120,7 +117,6 @@ def test_bytes_are_bounded_like_rows() -> None:
     merging = Merging(batch_size=1000, held_bytes_max=100)
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
-    merging.begin()
     merging.arrived(P0, 1, newest_ms=1, rows=1, size=1)
     merging.arrived(P1, 1, newest_ms=50, rows=1, size=101)
     assert merging.balance() == ([P1], [])
@@ -133,7 +129,6 @@ def test_partitions_that_have_hardly_anything_go_on_together_with_the_one_that_i
     for one, newest_ms, rows in ((P0, 10, 1), (P1, 11, 20), (P2, 900, 600)):
         merging.add(one, 0, 1000)
         merging.arrived(one, rows, newest_ms=newest_ms, rows=rows, size=rows)
-    merging.begin()
     assert merging.balance() == ([P2], [])
     merging.arrived(P1, 60, newest_ms=12, rows=40, size=40)
     assert merging.balance() == ([P1], [])  # it has more than its share now
@@ -145,7 +140,6 @@ def test_a_partition_without_any_rows_yet_never_pauses() -> None:
     merging = Merging(batch_size=1, held_bytes_max=100)
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
-    merging.begin()
     merging.arrived(P0, 4)
     merging.arrived(P1, 6, newest_ms=1, rows=6, size=6)
     assert merging.balance() == ([P1], [])
@@ -156,7 +150,6 @@ def test_a_paused_partition_still_holds_the_mark() -> None:
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
     merging.add(P2, 0, 10)
-    merging.begin()
     merging.arrived(P0, 1, newest_ms=10, rows=1, size=1)
     merging.arrived(P1, 1, newest_ms=20, rows=5, size=5)
     merging.arrived(P2, 1, newest_ms=30, rows=1, size=1)
@@ -180,7 +173,6 @@ def test_rows_of_a_removed_partition_are_no_longer_held_nor_waited_for() -> None
     merging = Merging(batch_size=10, held_bytes_max=1000)
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
-    merging.begin()
     merging.arrived(P0, 10, newest_ms=5, rows=3, size=30)
     merging.arrived(P1, 2, newest_ms=1, rows=2, size=20)
     merging.remove(P1)
@@ -188,16 +180,40 @@ def test_rows_of_a_removed_partition_are_no_longer_held_nor_waited_for() -> None
     assert merging.is_live
 
 
-def test_a_partition_that_is_found_later_holds_nobody_who_is_live() -> None:
+def test_a_partition_that_is_found_later_holds_nobody_who_is_to_stay_live() -> None:
     reader = PlainReader({P0: [100]})
     reader.fetch(P0, 1)
-    assert reader.merging.is_live
+    reader.merging.stay_live()
     reader.logs[P1] = [50, 200]
     reader.merging.add(P1, 0, 2)
     assert reader.merging.is_live
     assert times(reader.poll()) == [100]
     reader.fetch(P1, 2)
     assert times(reader.poll()) == [50, 200]
+
+
+def test_a_partition_that_is_found_before_everything_was_returned_is_waited_for() -> None:
+    reader = PlainReader({P0: [100]})
+    reader.fetch(P0, 1)
+    assert reader.merging.is_live
+    reader.logs[P1] = [50, 200]
+    reader.merging.add(P1, 0, 2)
+    assert not reader.merging.is_live
+    assert times(reader.poll()) == []
+    reader.fetch(P1, 2)
+    assert times(reader.poll()) == [50, 100, 200]
+
+
+def test_where_all_partitions_went_the_next_ones_are_ordered() -> None:
+    merging = Merging(batch_size=10, held_bytes_max=1000)
+    merging.add(P0, 0, 10)
+    merging.add(P1, 10, 10)
+    merging.remove(P0)
+    merging.remove(P1)
+    assert not merging.is_live
+    merging.add(P0, 0, 10)
+    merging.add(P1, 10, 10)
+    assert merging.mark == NOTHING
 
 
 LOGS = st.dictionaries(
@@ -260,7 +276,6 @@ def put_back_three() -> Merging:
     merging = Merging(batch_size=10, held_bytes_max=100)
     for one in (P0, P1, P2):
         merging.add(one, 0, 10)
-    merging.begin()
     for one, newest_ms in ((P0, 300), (P1, 200), (P2, 50)):
         merging.arrived(one, 9, newest_ms=newest_ms, rows=1, size=60)
     for one, key_ms in ((P0, 300), (P1, 200)):
@@ -291,7 +306,6 @@ def test_a_row_of_the_future_that_is_put_back_moves_no_clock_as_long_as_more_may
     merging = Merging(batch_size=10, held_bytes_max=100)
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
-    merging.begin()
     merging.arrived(P0, 2, newest_ms=300, rows=2, size=60, future_rows=1)
     merging.arrived(P1, 9, newest_ms=100, rows=1, size=60)
     merging.left(P0, 1, 30)
@@ -305,7 +319,6 @@ def test_a_partition_of_the_future_is_taken_at_its_word_when_there_is_no_other_w
     merging = Merging(batch_size=10, held_bytes_max=100)
     merging.add(P0, 0, 10)
     merging.add(P1, 0, 10)
-    merging.begin()
     merging.arrived(P0, 2, rows=2, size=200, future_rows=2)
     merging.arrived(P1, 9, newest_ms=100, rows=1, size=60)
     assert merging.can_be_put_back() == [P1], "P0 is waited for"

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from datetime import UTC, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from lowwater.errors import ConfigError, LowwaterError
 from lowwater.positions.grammar import FORMS, PositionError, parse_start, parse_starts, parse_stop
 from lowwater.positions.position import (
     Ago,
@@ -26,6 +27,7 @@ from lowwater.types import TopicPartition
 
 NOVEMBER_MS = 1_793_491_200_000  # 2026-11-01T00:00Z
 BERLIN = timezone(timedelta(hours=1))
+LONG = "9" * 5000  # more digits than Python reads
 
 
 @pytest.mark.parametrize(
@@ -121,7 +123,14 @@ def test_a_wish_without_a_name_is_that_of_all_others() -> None:
         ("-h", "-h", "not a start position"),
         ("٣", "٣", "not a start position"),
         ("9223372036854775808", "9223372036854775808", "larger than any offset"),
+        ("-9223372036854775808", "-9223372036854775808", "larger than any offset"),
+        (LONG, LONG, "larger than any offset"),
+        (f"-{LONG}", f"-{LONG}", "larger than any offset"),
         ("-999999d999999d", "-999999d999999d", "longer ago"),
+        (f"-{LONG}s", f"-{LONG}s", "longer ago"),
+        (f"s@{LONG}", LONG, "milliseconds since 1970"),
+        ("s@9223372036854775808", "9223372036854775808", "milliseconds since 1970"),
+        (f"@{LONG}", LONG, "not a date"),
         ("s@", "", "milliseconds since 1970"),
         ("s@12h", "12h", "milliseconds since 1970"),
         ("s@-5", "-5", "milliseconds since 1970"),
@@ -152,6 +161,7 @@ def test_what_cannot_be_read_is_refused_with_its_place(text: str, part: str, why
         ("orders[-1]=latest", "-1", "not the number of a partition"),
         ("orders[]=latest", "", "not the number of a partition"),
         ("orders[2147483648]=1", "2147483648", "not the number of a partition"),
+        (f"orders[{LONG}]=1", LONG, "not the number of a partition"),
         ("orders[0=latest", "orders[0", "neither a topic nor a partition"),
         ("orders=latest,orders=earliest", "orders", "named twice"),
         ("orders[0]=1,orders[0]=2", "orders[0]", "named twice"),
@@ -165,6 +175,26 @@ def test_a_bad_list_is_refused_with_the_place_of_its_fault(text: str, part: str,
         parse_starts(text)
     assert refused.value.part == part
     assert text[refused.value.at :].startswith(part)
+
+
+def test_zeros_in_front_of_a_number_say_nothing() -> None:
+    assert parse_start("0" * 5000 + "17") == parse_start("17")
+    assert parse_starts(f"orders[{'0' * 5000}]=17") == parse_starts("orders[0]=17")
+
+
+def test_a_moment_that_a_zone_cannot_place_is_refused() -> None:
+    class Nowhere(tzinfo):
+        def utcoffset(self, moment: datetime | None) -> timedelta:
+            raise OverflowError("timestamp out of range for platform time_t")
+
+    with pytest.raises(PositionError, match="is no moment"):
+        parse_start("@9999-12-31", Nowhere())
+
+
+def test_a_refusal_is_a_wrong_setting_and_a_wrong_value() -> None:
+    for kind in (PositionError, ConfigError, LowwaterError, ValueError):
+        with pytest.raises(kind):
+            parse_start("yesterday")
 
 
 def test_a_refusal_shows_the_place_and_lists_every_form() -> None:
@@ -228,7 +258,12 @@ def test_what_is_shown_can_be_read_again(
         assert parse_starts(str(wishes)) == wishes
 
 
-@given(st.text(max_size=40))
+PIECES = st.sampled_from(
+    [*"0123456789@-+|,=[]:.Z \n", "s@", "e@", "stored", "today", "orders", "9" * 20, LONG, "2026-11-01T"]
+)
+
+
+@given(st.text(max_size=40) | st.lists(PIECES, max_size=12).map("".join) | st.text(max_size=10_000))
 def test_no_text_does_anything_but_be_read_or_be_refused(text: str) -> None:
     try:
         read: StartPositions | PositionError = parse_starts(text)

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import time
 
 import pytest
 
-from lowwater.spark.kept import IDLE_S, KEPT_MAX, Kept
+from lowwater.spark.kept import IDLE_S, KEPT_MAX, REUSED, Kept
 
 
 class Thing:
@@ -75,3 +76,20 @@ def test_a_fork_neither_uses_nor_closes_what_its_parent_had(kept: Kept[Thing], w
     world.pid = 8
     assert kept.get({"name": "a"}) is not first
     assert not first.is_closed
+
+
+def test_what_a_worker_has_loaded_is_not_searched_for_garbage_after_every_task(
+    kept: Kept[Thing], world: World, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Only in processes that Spark uses again, and once in each: what later tasks leave behind is found."""
+    frozen: list[int] = []
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append(world.pid))
+    monkeypatch.delenv(REUSED, raising=False)
+    world.pid = 71
+    kept.get({"name": "a"})
+    kept.used({"name": "a"})
+    assert not frozen
+    monkeypatch.setenv(REUSED, "1")
+    for world.pid in (71, 71, 72):
+        kept.used({"name": "a"})
+    assert frozen == [71, 72]

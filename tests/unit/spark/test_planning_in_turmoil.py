@@ -18,8 +18,9 @@ from lowwater.spark.aligning.alignment import Planned
 from lowwater.spark.aligning.logs import Edge
 from lowwater.spark.data_loss import DataLossError
 from lowwater.spark.heads import PATIENCE_MS, WIDE_MS, Heads
-from lowwater.spark.offsets import Offset, Plan
+from lowwater.spark.offsets import Offset, Plan, Range
 from lowwater.spark.options import SourceOptions
+from lowwater.spark.slicing import Sliced
 from lowwater.spark.stream_planner import StreamPlanner
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import ListOffsetsResponse
@@ -190,10 +191,10 @@ class Slicing:
     def __init__(self, *errors: Exception) -> None:
         self.errors = list(errors)
 
-    def __call__(self, *_: object) -> tuple[()]:
+    def __call__(self, client: object, ranges: Mapping[TopicPartition, Range], plan: Plan, *_: object) -> Sliced:
         if self.errors:
             raise self.errors.pop(0)
-        return ()
+        return Sliced(plan, ranges, (None,))
 
 
 IN_ORDER = {"order": "timestamp", "minOffsetsPerTrigger": "1000", "maxTriggerDelay": "1h"}

@@ -6,8 +6,8 @@ import pytest
 
 from lowwater.client.offsets import Found
 from lowwater.client.ranges import OffsetRange
-from lowwater.spark.offsets import Bound
-from lowwater.spark.ordering.reading import Extent, end_ms, ended, start_ms, started
+from lowwater.spark.offsets import Bound, Range
+from lowwater.spark.ordering.extents import Extent, end_ms, ended, guessed, start_ms, started
 from lowwater.spark.splitting import Slice
 from lowwater.types import TopicPartition
 
@@ -66,3 +66,21 @@ def test_a_slice_ends_behind_the_first_row_that_is_too_late(answer, end):
 )
 def test_brokers_are_asked_for_times_that_bound_the_slice(part, start, end):
     assert (start_ms(part), end_ms(part)) == (start, end)
+
+
+@pytest.mark.parametrize(
+    ("first", "behind", "extent"),
+    [
+        (None, None, (100, 200)),
+        (150, None, (150, 200)),
+        (-1, None, (200, 200)),  # nothing is stamped so late
+        (40, 150, (100, 151)),
+        (120, 130, (120, 131)),
+        (100, 164, (100, 166)),  # a little more than was guessed, which is likely to do
+        (150, 120, (150, 151)),
+        (120, 500, (120, 200)),
+        (500, None, (200, 200)),
+    ],
+)
+def test_planning_tells_where_a_slice_begins_and_guesses_where_it_ends(first, behind, extent):
+    assert guessed(Range(100, 200), first, behind) == extent

@@ -7,6 +7,7 @@ import gzip
 import random
 import struct
 import tracemalloc
+from functools import partial
 
 import lz4.frame
 import pytest
@@ -62,6 +63,22 @@ def test_records_come_back_as_they_were_written(content: list, codec: int) -> No
     assert (header.producer_id, header.producer_epoch, header.base_sequence) == (7, 3, 11)
     assert header.max_timestamp == max(record.timestamp for record in records)
     assert list(read_times(batch)) == [(record.offset, record.timestamp) for record in records]
+
+
+close = st.integers(NOW - 2, NOW + 2) | st.integers(NOW - 9_000, NOW + 3_000_000) | st.integers(-1, 1 << 41)
+
+
+@given(st.lists(st.tuples(close, st.integers(0, 20_000)), min_size=1, max_size=40), close, st.sampled_from(CODECS))
+def test_records_stamped_at_a_time_or_later_are_found_among_the_others(
+    content: list[tuple[int, int]], since_ms: int, codec: int
+) -> None:
+    """Whatever the distance in time and the size of a record, which are of one to five bytes each."""
+    records = [Record(place, stamped, None, bytes(size)) for place, (stamped, size) in enumerate(content)]
+    batch = build_batch(records, codec=codec)
+    wanted = [(one.offset, one.timestamp) for one in records if one.timestamp >= since_ms]
+    assert list(read_times(batch, since_ms=since_ms)) == wanted
+    set_log_append_time(batch, codec, NOW)
+    assert len(list(read_times(batch, since_ms=since_ms))) == (len(records) if since_ms <= NOW else 0)
 
 
 @given(contents, st.sampled_from(CODECS))
@@ -199,7 +216,7 @@ def test_mutated_batches_give_typed_errors_and_bounded_memory() -> None:
         for _ in range(draw.randint(1, 6)):
             batch[draw.randrange(12, len(batch))] = draw.randrange(256)
         struct.pack_into(">i", batch, 8, len(batch) - 12)
-        for read in (read_records, read_times):
+        for read in (read_records, read_times, partial(read_times, since_ms=NOW + 1)):
             with contextlib.suppress(WireError):
                 list(read(batch, limit=1 << 20))
         with contextlib.suppress(WireError):
@@ -213,7 +230,7 @@ def test_mutated_batches_give_typed_errors_and_bounded_memory() -> None:
 def test_any_payload_is_read_or_refused(payload: bytes, codec: int, count: int) -> None:
     batch = forged(payload, min(count, (1 << 31) - 1), attributes=0)
     struct.pack_into(">h", batch, 21, codec)
-    for read in (read_records, read_times):
+    for read in (read_records, read_times, partial(read_times, since_ms=NOW)):
         with contextlib.suppress(WireError):
             list(read(batch, limit=1 << 16))
 

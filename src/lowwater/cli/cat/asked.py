@@ -6,17 +6,18 @@ import os
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from datetime import UTC, tzinfo
+from datetime import tzinfo
 from enum import Enum
 from typing import Any, Literal, NamedTuple, TypeAlias
-from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
 from lowwater.cli.cat.escapes import EscapeError, delimiter
 from lowwater.cli.cat.layout import NULL, Field, Layout, LayoutError, Unpack, parse_layout, plain_layout
 from lowwater.cli.cat.unpacking import packing_problem, unpacker
+from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError, parse_start, parse_starts, parse_stop
+from lowwater.positions.names import check_names
 from lowwater.positions.position import AtTime, StartPosition, StartPositions
 from lowwater.types import TopicPartition
 
@@ -79,8 +80,8 @@ class Sending:
     count: int | None = None
 
 
-def where_of(options: dict[str, Any]) -> Where:
-    zone = _zone(options["zone"])
+def where_of(options: dict[str, Any], topics: Sequence[str]) -> Where:
+    zone = options["zone"]
     starts: StartPositions | None = None
     stop_ms: int | None = None
     for text in options["offsets"]:
@@ -91,7 +92,9 @@ def where_of(options: dict[str, Any]) -> Where:
                 stop_ms = stop.timestamp_ms
             else:
                 starts = parse_starts(text, zone)
-        except PositionError as error:
+                if not any(topic.startswith("^") for topic in topics):
+                    check_names(starts, topics, repr(text))
+        except ConfigError as error:
             raise click.UsageError(f"-o: {error}") from None
     return Where(
         starts, stop_ms, _partition(options), options["exits_at_end"], options["count"] or None, options["order"]
@@ -133,20 +136,22 @@ def sending_of(options: dict[str, Any]) -> Sending:
     )
 
 
-def questions_of(texts: Sequence[str], zone_name: str | None) -> list[Question]:
+def questions_of(texts: Sequence[str], zone: tzinfo | None) -> list[Question]:
     if not texts:
         raise click.UsageError("-t <topic>:<partition>:<offset_or_timestamp> missing")
-    return [_question(text, _zone(zone_name)) for text in texts]
+    return [_question(text, zone) for text in texts]
 
 
 def _question(text: str, zone: tzinfo | None) -> Question:
     topic, _, rest = text.partition(":")
     number, _, when = rest.partition(":")
-    if not topic or not re.fullmatch("[0-9]+", number, re.ASCII) or not when:
+    if not topic or not re.fullmatch("[0-9]{1,10}", number, re.ASCII) or not when:
         raise click.UsageError('-t: expected "topic:partition:offset_or_timestamp"')
     partition = TopicPartition(topic, int(number))
-    if re.fullmatch("-?[0-9]+", when, re.ASCII):
+    if re.fullmatch("-?[0-9]{1,18}", when, re.ASCII):
         return Question(partition, int(when))
+    if re.fullmatch("-?[0-9]+", when, re.ASCII):
+        raise click.UsageError(f"-t: {when} is no time in milliseconds")
     try:
         return Question(partition, parse_start(when, zone))
     except PositionError as error:
@@ -164,15 +169,6 @@ def _delimiter(text: str) -> bytes:
         return delimiter(os.fsencode(text))
     except EscapeError as error:
         raise click.UsageError(str(error)) from None
-
-
-def _zone(name: str | None) -> tzinfo | None:
-    if name is None:
-        return None
-    try:
-        return UTC if name.upper() in ("UTC", "Z") else ZoneInfo(name)
-    except (ZoneInfoNotFoundError, ValueError):
-        raise click.UsageError(f"--zone: there is no time zone {name!r}; Europe/Berlin is one, and UTC") from None
 
 
 def _header(text: str) -> tuple[str, bytes | None]:

@@ -158,7 +158,7 @@ def _run(
         case Mode.CONSUME:
             from lowwater.cli.cat.consuming import consume
 
-            where, looks = where_of(options), looks_of(options)
+            where, looks = where_of(options, options["topics"]), looks_of(options)
             if where.order is None:
                 consume(connection, defaults, options["topics"], where, looks, talk)
                 return
@@ -168,10 +168,11 @@ def _run(
         case Mode.GROUP:
             from lowwater.cli.cat.membership import consume_as_member
 
-            where, looks = where_of(options), looks_of(options)
+            topics = (*options["topics"], *names)
+            where, looks = where_of(options, topics), looks_of(options)
             if where.order is not None:
                 raise click.UsageError("--order goes with -C")
-            consume_as_member(connection, defaults, (*options["topics"], *names), where, looks, talk)
+            consume_as_member(connection, defaults, topics, where, looks, talk)
         case Mode.PRODUCE:
             from lowwater.cli.cat.producing import produce
 

@@ -37,7 +37,7 @@ def consume(
     talk: Talk,
 ) -> None:
     with connection.open(defaults) as connected:
-        resolved = connected.run(_resolved(connected.cluster, topics, where))
+        resolved = connected.run(chosen_starts(connected.cluster, topics, where))
         fetcher = Fetcher(connected.cluster, tell_ends=True)
         tap = Tap(connected.cluster, fetcher, where, looks, talk)
         tap.begin(resolved)
@@ -51,7 +51,8 @@ def consume(
             fetcher.close()
 
 
-async def _resolved(cluster: Cluster, topics: Sequence[str], where: Where) -> Resolved:
+async def chosen_starts(cluster: Cluster, topics: Sequence[str], where: Where) -> Resolved:
+    """Where -o leads in what -t and -p choose."""
     partitions = await _chosen(cluster, list(dict.fromkeys(topics)), where.partition)
     wishes = {one: where.start_of(one) or EARLIEST for one in partitions}
     return await resolve_starts(cluster, wishes, cluster.network.config.maybe_str("group.id"))
@@ -75,7 +76,12 @@ async def _chosen(cluster: Cluster, topics: Sequence[str], partition: int | None
 
 
 async def resolve_starts(
-    cluster: Cluster, wishes: Mapping[TopicPartition, StartPosition], group: str | None
+    cluster: Cluster,
+    wishes: Mapping[TopicPartition, StartPosition],
+    group: str | None,
+    *,
+    now_ms: int | None = None,
+    ends: bool = True,
 ) -> Resolved:
     """Where to start, and where the partitions end now; where nothing is committed, auto.offset.reset decides."""
     if group is None and any(wish.needs_group for wish in wishes.values()):
@@ -84,7 +90,8 @@ async def resolve_starts(
     committed = None if group is None else Coordinator(cluster, group).committed
     complete = {one: _with_reset(wish, reset) for one, wish in wishes.items()}
     try:
-        return await resolve(cluster, complete, now_ms=cluster.network.driver.now_ms(), ends=True, committed=committed)
+        at_ms = cluster.network.driver.now_ms() if now_ms is None else now_ms
+        return await resolve(cluster, complete, now_ms=at_ms, ends=ends, committed=committed)
     except UnresolvedError as error:
         raise CatError(str(error)) from None
 

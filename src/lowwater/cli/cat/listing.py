@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from lowwater.cli.cat.asked import Question
@@ -131,32 +131,52 @@ def query_offsets(connected: Connected, questions: Sequence[Question], *, as_jso
 
 async def _answers(cluster: Cluster, questions: Sequence[Question]) -> list[int | None]:
     """One offset per question, -1 where no record is that late; None for a partition that is not there."""
-    from lowwater.client.offsets import list_offsets_many, resolve
-
     topics = await cluster.present({question.partition.topic for question in questions})
-    known = [
-        place
+    there = {
+        place: question
         for place, question in enumerate(questions)
         if (topic := topics.get(question.partition.topic)) and question.partition.partition in topic.partitions
-    ]
-    answers: list[int | None] = [None] * len(questions)
-    rounds: list[dict[TopicPartition, int]] = []
-    places: list[tuple[int, int]] = []
-    for place in known:
-        partition, when = questions[place]
-        if isinstance(when, int):
-            turn = next((each for each, asked in enumerate(rounds) if partition not in asked), len(rounds))
-            if turn == len(rounds):
-                rounds.append({})
-            rounds[turn][partition] = when
-            places.append((place, turn))
-        else:
-            now_ms = cluster.network.driver.now_ms()
-            answers[place] = (await resolve(cluster, {partition: when}, now_ms=now_ms)).starts[partition]
-    found = await list_offsets_many(cluster, rounds) if rounds else []
-    for place, turn in places:
-        answers[place] = found[turn][questions[place].partition].offset
+    }
+    answers = await _at_times(cluster, there) | await _at_positions(cluster, there)
+    return [answers.get(place) for place in range(len(questions))]
+
+
+async def _at_times(cluster: Cluster, questions: Mapping[int, Question]) -> dict[int, int]:
+    from lowwater.client.offsets import list_offsets_many
+
+    times = {place: when for place, (_, when) in questions.items() if isinstance(when, int)}
+    rounds = _rounds(times, questions)
+    asked = [{one: times[place] for one, place in each.items()} for each in rounds]
+    found = await list_offsets_many(cluster, asked) if asked else []
+    return {
+        place: answer[one].offset for each, answer in zip(rounds, found, strict=True) for one, place in each.items()
+    }
+
+
+async def _at_positions(cluster: Cluster, questions: Mapping[int, Question]) -> dict[int, int]:
+    """Where -o would start, by one "now"."""
+    from lowwater.cli.cat.consuming import resolve_starts
+
+    wishes = {place: when for place, (_, when) in questions.items() if not isinstance(when, int)}
+    group, now_ms = cluster.network.config.maybe_str("group.id"), cluster.network.driver.now_ms()
+    answers: dict[int, int] = {}
+    for each in _rounds(wishes, questions):
+        asked = {one: wishes[place] for one, place in each.items()}
+        starts = (await resolve_starts(cluster, asked, group, now_ms=now_ms, ends=False)).starts
+        answers |= {place: starts[one] for one, place in each.items()}
     return answers
+
+
+def _rounds(places: Iterable[int], questions: Mapping[int, Question]) -> list[dict[TopicPartition, int]]:
+    """What can be asked at once: of each partition one thing. By partition, the place of its question."""
+    rounds: list[dict[TopicPartition, int]] = []
+    for place in places:
+        one = questions[place].partition
+        free = next((each for each in rounds if one not in each), None)
+        if free is None:
+            rounds.append(free := {})
+        free[one] = place
+    return rounds
 
 
 def _offset_line(told: tuple[Question, int | None]) -> str:

@@ -10,6 +10,7 @@ import click
 from lowwater import __version__
 from lowwater.cli.cat.asked import NO_AVRO, Mode
 from lowwater.cli.connecting import BOOTSTRAP
+from lowwater.cli.starting import read_zone
 
 TIMEOUT_S = 5
 MODE = "lowwater.cat.mode"
@@ -93,7 +94,8 @@ OPTIONS = (
                  help="Print the version."),
     click.option("--order", type=click.Choice(["timestamp", "partition"]),
                  help="Across partitions by time, instead of as records arrive."),
-    click.option("--zone", metavar="ZONE", help="Of dates in -o that name none: Europe/Berlin, UTC."),
+    click.option("--zone", metavar="ZONE", callback=read_zone,
+                 help="Of dates in -o and -Q that name none: UTC, local, Europe/Berlin."),
     click.argument("names", metavar="[FILE|TOPIC]...", nargs=-1),
 )  # fmt: skip
 

@@ -118,9 +118,11 @@ def _target(to: str | None, shift: int | None, zone: tzinfo | None) -> Target:
 
 
 def _plans(connected: Connected, names: Sequence[str], target: Target, selection: Selection) -> list[Plan]:
-    from lowwater.lag.resetting import plan_reset
+    from lowwater.lag.resetting import check_target, plan_reset
 
-    return [connected.run(plan_reset(connected.cluster, name, target, selection)) for name in names]
+    plans = [connected.run(plan_reset(connected.cluster, name, target, selection)) for name in names]
+    check_target(target, plans)
+    return plans
 
 
 def _export(plans: Sequence[Plan]) -> None:

@@ -13,7 +13,8 @@ from lowwater.client.coordinator import Coordinator
 from lowwater.client.errors import BrokerError, ClientError
 from lowwater.client.offsets import EARLIEST, LATEST, MAX_TIMESTAMP, Found, offsets_now, resolve
 from lowwater.errors import ConfigError, ErrorCode
-from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.grammar import parse_starts
+from lowwater.positions.names import check_names
 from lowwater.positions.plan import UnresolvedError
 from lowwater.positions.position import StartPosition, StartPositions
 from lowwater.types import TopicPartition
@@ -90,10 +91,12 @@ async def offsets_at(
 ) -> dict[TopicPartition, int]:
     """Where a start position leads in every partition of these topics, by one "now"; `stored` needs a group.
 
-    ConfigError for a position that cannot be read, or says nothing of a topic; ClientError where it leads nowhere.
+    ConfigError for a position that cannot be read, says nothing of a topic, or names another; ClientError where it
+    leads nowhere.
     """
     wanted = _wanted(position, zone)
     known = await cluster.topics(topics)
+    check_names(wanted, known, "the position")
     wishes = {}
     for one in sorted(TopicPartition(name, each) for name, topic in known.items() for each in topic.partitions):
         wish = wanted.of(one)
@@ -113,7 +116,4 @@ def _wanted(position: str | StartPosition | StartPositions, zone: tzinfo | None)
         return position
     if isinstance(position, StartPosition):
         return StartPositions(position)
-    try:
-        return parse_starts(position, zone)
-    except PositionError as error:
-        raise ConfigError(str(error)) from None
+    return parse_starts(position, zone)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -38,6 +38,7 @@ class Partitions:
         self._number_at[self._topic_of * self._width + self._partition_of] = np.arange(len(self._names))
         self._clocks = np.full(len(self._names), NO_CLOCK, np.int64)
         self._starts, self._ends = self._limits(part.start, NO_CLOCK), self._limits(part.end, END)
+        self._limit = (END >> 1) // max(len(self._names), 1)
         self.late_rows = 0
 
     def _limits(self, bound: Bound | None, nowhere: int) -> Any:
@@ -101,20 +102,21 @@ class Partitions:
 
     def _places(self, keys: Any, tags: Any) -> Any:
         """Times beyond some hundred thousand years count as the same."""
-        limit = (END >> 1) // len(self)
-        return np.clip(keys, -limit, limit) * len(self) + tags
+        return np.clip(keys, -self._limit, self._limit) * len(self) + tags
 
     # -- how far they have come
 
-    def place_of(self, one: TopicPartition) -> int:
-        """Rows of it that are to come have no place before that."""
-        number = self._numbers[one]
-        clock = int(self._clocks[number])
-        if clock == NO_CLOCK:
-            return NO_CLOCK
+    def places_of(self, partitions: Iterable[TopicPartition]) -> Iterator[int]:
+        """Of each that is not past: rows of it that are to come have no place before that."""
         floor_ms = NO_CLOCK if self._slice.floor_ms is None else self._slice.floor_ms
-        key = max(clock - self._slice.out_of_order_ms, floor_ms)
-        return int(self._places(np.array([max(key, NO_CLOCK + 1)], np.int64), np.array([number]))[0])
+        limit = self._limit
+        for one in partitions:
+            if self.is_past(one):
+                continue
+            number = self._numbers[one]
+            clock = int(self._clocks[number])
+            key = max(clock - self._slice.out_of_order_ms, floor_ms)
+            yield NO_CLOCK if clock == NO_CLOCK else min(max(key, -limit), limit) * len(self) + number
 
     def is_past(self, one: TopicPartition) -> bool:
         """Whether all rows of it that are to come lie behind the slice."""

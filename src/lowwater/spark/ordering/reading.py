@@ -5,13 +5,14 @@ from __future__ import annotations
 import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
-from lowwater.client.offsets import EARLIEST, Found, list_offsets_many
+from lowwater.client.offsets import EARLIEST, list_offsets_many
 from lowwater.client.ranges import OffsetRange, RangeReading
 from lowwater.client.releasing import Lost
+from lowwater.spark.ordering.extents import Extent, end_ms, ended, start_ms, started
 from lowwater.spark.ordering.keys import END
 from lowwater.spark.ordering.partitions import Partitions, client_columns
 from lowwater.spark.ordering.sorting import ROWS_MAX, Sorting
@@ -33,14 +34,6 @@ class Client(Protocol):
     def cluster(self) -> Cluster: ...
     @property
     def run(self) -> Callable[..., Any]: ...
-
-
-class Extent(NamedTuple):
-    """Where a slice lies in a partition: from `start`, and as far as is known to before `end`; not beyond `limit`."""
-
-    start: int
-    end: int
-    limit: int
 
 
 class SliceReading:
@@ -106,6 +99,7 @@ class SliceReading:
             whole,
             on_lost=self._on_lost,
             columns=self._columns,
+            order="partition",
             partition_bytes=_piece_bytes(whole),
         )
         try:
@@ -132,8 +126,7 @@ class SliceReading:
     def _mark(self, unread: Iterable[TopicPartition]) -> int:
         """No row that is to come has a place before it."""
         waiting = {*unread, *(one for one, each in self._extents.items() if each.end < each.limit)}
-        places = [self._partitions.place_of(one) for one in waiting if not self._partitions.is_past(one)]
-        return min(places, default=END)
+        return min(self._partitions.places_of(waiting), default=END)
 
 
 def _piece_bytes(ranges: Iterable[OffsetRange]) -> int:
@@ -144,13 +137,15 @@ def _piece_bytes(ranges: Iterable[OffsetRange]) -> int:
 async def extents(
     cluster: Cluster, ranges: dict[TopicPartition, OffsetRange], part: Slice
 ) -> dict[TopicPartition, Extent]:
-    """Where a slice lies in the ranges; without those it has nothing of. Three requests per broker at most.
+    """Where a slice lies in the ranges; without those it has nothing of.
 
-    Brokers search from the beginning of the log, and markers of transactions count: what they find may lie before the
-    first row as late, never behind it. So a start is safe, and an end is a guess.
+    By what was found when the batch was planned; otherwise by three requests per broker at most.
     """
-    starting, ending = _asked(ranges, start_ms(part)), _asked(ranges, end_ms(part))
     _look_up_new_partitions(cluster, ranges)
+    if part.extents is not None:
+        known = zip(ranges.values(), part.extents, strict=True)
+        return {each.partition: Extent(*found, each.end) for each, found in known if found[0] < each.end}
+    starting, ending = _asked(ranges, start_ms(part)), _asked(ranges, end_ms(part))
     log_starts = dict.fromkeys(starting, EARLIEST)
     starts, ends, firsts = await list_offsets_many(cluster, [starting, ending, log_starts])
     found = {
@@ -161,7 +156,7 @@ async def extents(
 
 
 def _asked(ranges: Iterable[TopicPartition], time: int | None) -> dict[TopicPartition, int]:
-    return {} if time is None or time <= 0 else dict.fromkeys(ranges, time)
+    return {} if time is None else dict.fromkeys(ranges, time)
 
 
 def _look_up_new_partitions(cluster: Cluster, ranges: Iterable[TopicPartition]) -> None:
@@ -170,31 +165,3 @@ def _look_up_new_partitions(cluster: Cluster, ranges: Iterable[TopicPartition]) 
         topic = cluster.known(one.topic)
         if topic is not None and one.partition not in topic.partitions:
             cluster.outdate([one.topic])
-
-
-def start_ms(part: Slice) -> int | None:
-    """No row is of the slice before the first that is stamped then or later; None: any may be."""
-    if part.start is None or (part.floor_ms is not None and part.start.key_ms <= part.floor_ms):
-        return None
-    return part.start.key_ms
-
-
-def end_ms(part: Slice) -> int | None:
-    """No row is of the slice behind the first that is stamped then or later; None: any may be."""
-    if part.end is None:
-        return None
-    moment = part.end.key_ms + part.out_of_order_ms + bool(part.end.topic)
-    return None if moment > END or (part.cap_ms is not None and moment > part.cap_ms) else moment
-
-
-def started(whole: OffsetRange, first: Found, log_start: int) -> int:
-    """When rows of the range are gone, and those of the slice may be among them, whoever reads it is told."""
-    if log_start > whole.start and (log_start >= whole.end or 0 <= first.offset <= log_start):
-        return whole.start
-    return whole.end if first.offset < 0 else max(first.offset, whole.start)
-
-
-def ended(extent: Extent, behind: Found | None) -> Extent:
-    if behind is None or behind.offset < extent.start:
-        return extent
-    return extent._replace(end=min(behind.offset + 1, extent.limit))  # with that row, which shows that it is one

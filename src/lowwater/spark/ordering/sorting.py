@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -14,6 +15,7 @@ from lowwater.spark.ordering.spilling import Run, SpilledRun, merged
 
 ROWS_MAX = 10_000
 BATCH_BYTES = 8 * 1024 * 1024
+_ROWS_MIN = 2_000  # on average: smaller batches cost more than a copy
 _BY_PLACE = ("topic", "partition")
 
 
@@ -79,11 +81,7 @@ class Sorting:
 
     def due(self, mark: int) -> Iterator[Any]:
         """Rows up to this place, in order. None that comes later has one before it."""
-        gone, rest = [], []
-        for piece in self._pieces:
-            goes, stays = piece.split(_count(piece, mark))
-            gone += [goes] if len(goes.places) else []
-            rest += [stays] if len(stays.places) else []
+        gone, rest = _parted(self._pieces, mark)
         self._pieces = rest
         # What is left of a piece keeps all of its memory.
         self.held_bytes = sum(piece.size for piece in rest)
@@ -127,13 +125,48 @@ def in_order(pieces: Sequence[Piece]) -> Iterator[Piece]:
     """The rows of all pieces; of rows with the same place those of the piece before go first."""
     if not pieces:
         return
+    if _is_one_run(pieces):
+        for piece in pieces:
+            yield from _whole(piece)
+        return
     together = pa.concat_batches([piece.batch for piece in pieces])
     places = np.concatenate([piece.places for piece in pieces])
     order = np.argsort(places, kind="stable")
-    step = min(ROWS_MAX, max(BATCH_BYTES * len(order) // max(together.nbytes, 1), 1))
+    step = _step(together)
     for first in range(0, len(order), step):
         chosen = order[first : first + step]
         yield Piece(together.take(pa.array(chosen)), places[chosen])
+
+
+def _parted(pieces: Sequence[Piece], mark: int) -> tuple[list[Piece], list[Piece]]:
+    """What goes, and what stays. Of pieces that follow each other each goes as it is, once all of it may."""
+    if _is_one_run(pieces):
+        count = sum(int(piece.places[-1]) <= mark for piece in pieces)
+        return list(pieces[:count]), list(pieces[count:])
+    parts = [piece.split(_count(piece, mark)) for piece in pieces]
+    return [goes for goes, _ in parts if len(goes.places)], [stays for _, stays in parts if len(stays.places)]
+
+
+def _whole(piece: Piece) -> Iterator[Piece]:
+    """As batches that begin where their memory does: those who take them need not know of others."""
+    count, step = len(piece.places), _step(piece.batch)
+    if count <= step and not piece.batch.column(0).offset:
+        yield piece
+        return
+    for first in range(0, count, step):
+        chosen = pa.array(np.arange(first, min(first + step, count)))
+        yield Piece(piece.batch.take(chosen), piece.places[first : first + step])
+
+
+def _is_one_run(pieces: Sequence[Piece]) -> bool:
+    """Whether each follows the one before, and they are not so small that it is better to put them together."""
+    is_coarse = (len(pieces) - 1) * _ROWS_MIN <= sum(len(piece.places) for piece in pieces)
+    return is_coarse and all(one.places[-1] <= other.places[0] for one, other in pairwise(pieces))
+
+
+def _step(batch: Any) -> int:
+    """How many rows of it are a batch."""
+    return min(ROWS_MAX, max(BATCH_BYTES * int(batch.num_rows) // max(int(batch.nbytes), 1), 1))
 
 
 def _sorted(batch: Any, places: Any, chosen: Any) -> Piece:

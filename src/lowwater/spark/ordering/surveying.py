@@ -9,6 +9,8 @@ from lowwater.client.offsets import Found, list_offsets_many
 from lowwater.client.sampling import sample
 from lowwater.spark.offsets import TIME_MAX, Bound, Range
 from lowwater.spark.ordering.bounds import SHARE_MAX, Curve, cut, fewer, unevenness, worth_asking
+from lowwater.spark.ordering.extents import end_ms, guessed, start_ms
+from lowwater.spark.splitting import Slice
 from lowwater.types import TopicPartition
 
 ROUNDS_MAX = 4
@@ -39,7 +41,8 @@ class Survey:
         self._cap_ms = cap_ms
         self._curves = {one: Curve(each) for one, each in ranges.items()}
         self._looked_at: Sequence[TopicPartition] = ()
-        self._asked: set[int] = set()
+        self._answers: dict[int, dict[TopicPartition, int]] = {}
+        self._asked = 0
 
     async def bounds(self, count: int, *, is_wanted: bool) -> tuple[Bound, ...]:
         """Between at most `count` slices. Fewer when much would be read more than once, unless they are wanted."""
@@ -54,6 +57,17 @@ class Survey:
                 break
             bounds = cut(self._curves, count)
         return bounds if is_wanted else fewer(self._curves, bounds, self._out_of_order_ms)
+
+    def extents(self, part: Slice) -> tuple[tuple[int, int], ...] | None:
+        """By range, where a slice between two of these bounds begins, and about where it ends; None: not known."""
+        starting, ending = start_ms(part), end_ms(part)
+        firsts = {} if starting is None else self._answers.get(starting)
+        if firsts is None:
+            return None
+        return tuple(
+            guessed(curve.range, firsts.get(one), None if ending is None else curve.offset_at(ending))
+            for one, curve in sorted(self._curves.items())
+        )
 
     async def _look_at_ends(self) -> None:
         """One Fetch of each leader for the first rows, one for rows near the end; of some, where there are many."""
@@ -93,21 +107,23 @@ class Survey:
         """A row far ahead of its time takes all rows behind it in its partition along."""
         curves = {one: self._curves[one] for one in self._looked_at if self._curves[one].points}
         asked = {one: min(curve.points[-1][0] + self._out_of_order_ms + 1, TIME_MAX) for one, curve in curves.items()}
+        self._asked += 1
         [answers] = await list_offsets_many(self._cluster, [asked], isolation=self._isolation)
         for one, found in answers.items():
             if self._curves[one].range.start <= found.offset < self._curves[one].points[-1][1]:
                 self._curves[one].jump(found.timestamp_ms - self._out_of_order_ms, found.offset)
 
     def _times(self, bounds: tuple[Bound, ...], *, is_first: bool) -> list[int]:
-        times = [time for time in worth_asking(self._curves, bounds, is_first=is_first) if time not in self._asked]
-        return times[: max(TIMES_MAX - len(self._asked), 0)]
+        times = [time for time in worth_asking(self._curves, bounds, is_first=is_first) if time not in self._answers]
+        return times[: max(TIMES_MAX - self._asked, 0)]
 
     async def _ask(self, times: Iterable[int]) -> None:
         times = list(times)
-        self._asked.update(times)
+        self._asked += len(times)
         questions = [dict.fromkeys(self._curves, time) for time in times]
         answers = await list_offsets_many(self._cluster, questions, isolation=self._isolation)
         for time, answer in zip(times, answers, strict=True):
+            self._answers[time] = {one: found.offset for one, found in answer.items()}
             for one, found in answer.items():
                 self._learn(self._curves[one], time, found)
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -13,13 +14,15 @@ from lowwater.spark.pipeline.problems import did_you_mean
 from lowwater.spark.pipeline.queries import needed
 from lowwater.spark.pipeline.refused import RefusedError
 from lowwater.spark.pipeline.secrets import Secrets
-from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.source_options import dead_letter_reading, reading_options
 from lowwater.spark.pipeline.spark_settings import cores_of
 from lowwater.spark.pipeline.steps import apply_step
+from lowwater.spark.pipeline.together import are_cut_together, at_one_moment
 from lowwater.spark.pipeline.toml_places import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.streaming.readwriter import DataStreamReader
     from pyspark.sql.types import StructType
 
 FORMAT = "lowwater"
@@ -41,6 +44,9 @@ def build(
     """
     inputs = inputs or {}
     sources, steps = needed(model, name)
+    if are_cut_together(model, sources):
+        now_ms = time.time_ns() // 1_000_000
+        sources = tuple(at_one_moment(source, now_ms) for source in sources)
     frames: dict[str, DataFrame] = {}
     for source in sources:
         rows = inputs.get(source.name)
@@ -64,8 +70,8 @@ def source_frame(
 ) -> DataFrame:
     """A source as steps see it, or `rows` in its place. `query`: all sources of the query."""
     if rows is None:
-        loaded = load(spark, model, source, commits=commits, query=query, stop_file=stop_file)
-        rows = decoded_rows(loaded, source)
+        read = reading_options(model, source, commits=commits, query=query)
+        rows = decoded_rows(_load(spark, model, source, read, stop_file), source)
     return _shown(rows, source, ("source", source.name))
 
 
@@ -74,27 +80,27 @@ def step_frame(spark: SparkSession, model: Model, step: Step, frames: Mapping[st
     return _shown(apply_step(spark, model, step, frames), step, ("step", model.steps.index(step)))
 
 
-def load(
-    spark: SparkSession,
-    model: Model,
-    source: Source,
-    *,
-    commits: bool = False,
-    with_headers: bool = False,
-    query: Sequence[Source] = (),
-    stop_file: str | None = None,
-) -> DataFrame:
+def load_dead_letters(spark: SparkSession, model: Model, source: Source, *, stop_file: str | None = None) -> DataFrame:
+    """The source with all that a record has, for those that cannot be decoded."""
+    return _reader(spark, _packed(model, dead_letter_reading(model, source), stop_file)).load()
+
+
+def _load(spark: SparkSession, model: Model, source: Source, read: dict[str, str], stop_file: str | None) -> DataFrame:
     """The source as it is read, before its fields become columns."""
-    options = {**_packing(model), **reading_options(model, source, commits=commits, query=query)}
-    if stop_file is not None:
-        options["stopFile"] = stop_file
-    if with_headers:
-        options["includeHeaders"] = "true"
-    reader = spark.readStream.format(FORMAT).options(**options)
-    if source.columns and not with_headers:
+    options = _packed(model, read, stop_file)
+    reader = _reader(spark, options)
+    if source.columns:
         # Named by a schema, and not by a select, columns that are not wanted are not even made.
         reader = reader.schema(_some_columns(options, source))
     return reader.load()
+
+
+def _reader(spark: SparkSession, options: Mapping[str, str]) -> DataStreamReader:
+    return spark.readStream.format(FORMAT).options(**options)
+
+
+def _packed(model: Model, read: dict[str, str], stop_file: str | None) -> dict[str, str]:
+    return {**_packing(model), **read, **({} if stop_file is None else {"stopFile": stop_file})}
 
 
 def _packing(model: Model) -> dict[str, str]:

@@ -6,11 +6,12 @@ from collections.abc import Iterable, Mapping
 
 from lowwater.client.config import ClientConfig
 from lowwater.errors import ConfigError
-from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.grammar import PositionError
 from lowwater.spark.decoding.errors import DecodeError
 from lowwater.spark.decoding.spec import DecodeSpec
 from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
+from lowwater.spark.pipeline.between_sources import check_sources, not_waited_for
 from lowwater.spark.pipeline.model import (
     FILE_FORMATS,
     RECORD_COLUMNS,
@@ -30,6 +31,7 @@ from lowwater.spark.pipeline.source_options import (
     writing_options,
 )
 from lowwater.spark.pipeline.sql_names import SqlError, tables_read
+from lowwater.spark.pipeline.together import strangers_of
 from lowwater.spark.pipeline.toml_places import Path
 from lowwater.types import topic_name_problem
 
@@ -59,6 +61,8 @@ def check(model: Model, report: Report) -> None:
     for sink in model.sinks:
         _check_sink(model, sink, report)
     _check_places(model, report)
+    if not report.problems:
+        check_sources(model, report)
 
 
 def warnings(model: Model) -> list[str]:
@@ -74,7 +78,7 @@ def warnings(model: Model) -> list[str]:
         if sink.format == "topic"
         for warning in SinkOptions.parse(writing_options(model, sink)).warnings
     ]
-    return told
+    return told + list(not_waited_for(model))
 
 
 def _check_top(model: Model, report: Report) -> None:
@@ -137,13 +141,16 @@ def _check_what_is_read(source: Source, path: Path, report: Report) -> None:
 
 def _check_start(source: Source, path: Path, report: Report) -> None:
     try:
-        parse_starts(source.start)
+        strangers = list(strangers_of(source))
     except PositionError as error:
         hint = (
             did_you_mean(error.part, ("earliest", "latest", "stored", "today"))
             or "docs/start-positions.md has the forms"
         )
         report.inside((*path, "start"), 1, error.at, error.why, hint)
+        return
+    if strangers:
+        report.value((*path, "start"), f"this names {', '.join(strangers)}, which is not read")
 
 
 def _check_decoding(model: Model, source: Source, path: Path, report: Report) -> None:

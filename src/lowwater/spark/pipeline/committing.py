@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from lowwater.errors import LowwaterError
@@ -14,6 +13,8 @@ from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.status import reads
+from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.spark")
 
@@ -28,13 +29,23 @@ def commit_last(model: Model, query: Query, event: Mapping[str, Any]) -> None:
 
 
 def ends(model: Model, query: Query, event: Mapping[str, Any]) -> Iterator[tuple[Source, Mapping[str, Any]]]:
-    """Of the sources that the query commits: the offsets that Spark tells of them, recognised by their topics."""
+    """Of the sources that the query commits: the offsets that Spark tells of them, recognised by their partitions.
+
+    Spark does not say whose offsets are whose. What two sources of the query may have read is left to them.
+    """
     for told in event.get("sources") or ():
         end = _offset(told.get("endOffset"))
-        topics = set(end.get("topics") or ())
-        for source in model.sources:
-            if source.name in query.commits and topics and all(_reads(source, topic) for topic in topics):
-                yield source, end
+        readers = _readers(model, query, _partitions(end))
+        if len(readers) == 1 and readers[0].name in query.commits:
+            yield readers[0], end
+
+
+def _readers(model: Model, query: Query, partitions: Collection[TopicPartition]) -> list[Source]:
+    return [
+        source
+        for source in model.sources
+        if source.name in query.reads and partitions and all(reads(source, one) for one in partitions)
+    ]
 
 
 def _offset(told: Any) -> Mapping[str, Any]:
@@ -42,7 +53,6 @@ def _offset(told: Any) -> Mapping[str, Any]:
     return offset if isinstance(offset, Mapping) else {}
 
 
-def _reads(source: Source, topic: str) -> bool:
-    if source.pattern is not None:
-        return re.fullmatch(source.pattern, topic) is not None
-    return topic in source.topics or topic in source.partitions
+def _partitions(end: Mapping[str, Any]) -> list[TopicPartition]:
+    topics = end.get("topics", {}) if "lowwater" in end else {}
+    return [TopicPartition(topic, int(number)) for topic, each in topics.items() for number in each["at"]]

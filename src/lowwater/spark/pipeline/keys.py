@@ -67,10 +67,16 @@ PIPELINE = Table(
             "[Batches that end at one moment](spark-time.md).",
         ),
         Key(
+            "idle_timeout",
+            "duration",
+            "With `cut`: how long a partition that has got nothing may hold the cut of the others.",
+            "`10s`",
+        ),
+        Key(
             "align",
             "`true` or `false`",
-            "Whether the sources of one query are cut at the same moments, so that joins do not drift apart. Their "
-            "`limit`s then count together; sources by `pattern` are not waited for.",
+            "With `cut`: whether the sources of one query are cut at the same moments, so that joins do not drift "
+            "apart. Their `limit`s then count together; sources by `pattern` are not waited for.",
             "`true`",
         ),
         Key("master", "text", "Spark's master: `local[4]`, `spark://host:7077`, `yarn`, `k8s://…`.", "`local[*]`"),

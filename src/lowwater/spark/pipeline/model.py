@@ -124,7 +124,8 @@ class Sink:
 class Model:
     """The whole. `interval_ms` is None for available-now; `folder` is where relative names begin.
 
-    `cut_ms`: the span of event time of a micro-batch; `aligns`: sources of one query are cut at the same moments.
+    `cut_ms`: the span of event time of a micro-batch; `idle_ms`: how long a partition without rows holds it; `aligns`:
+    sources of one query are cut at the same moments.
     """
 
     name: str
@@ -135,6 +136,7 @@ class Model:
     interval_ms: int | None = None
     stop_within_ms: int = STOP_WITHIN_DEFAULT_MS
     cut_ms: int | None = None
+    idle_ms: int | None = None
     aligns: bool = True
     master: str = MASTER_DEFAULT
     remote: str | None = None

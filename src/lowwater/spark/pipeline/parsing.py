@@ -66,6 +66,7 @@ def parse_document(
         interval_ms=_interval_ms(section),
         stop_within_ms=section.duration_ms("stop_within") or STOP_WITHIN_DEFAULT_MS,
         cut_ms=section.duration_ms("cut"),
+        idle_ms=_idle_ms(section),
         aligns=_aligns(section),
         master=section.text("master") or MASTER_DEFAULT,
         remote=section.text("remote"),
@@ -105,12 +106,19 @@ def _interval_ms(section: Section) -> int | None:
     return interval_ms
 
 
+def _idle_ms(section: Section) -> int | None:
+    _need_cut(section, "idle_timeout")
+    return section.duration_ms("idle_timeout")
+
+
 def _aligns(section: Section) -> bool:
-    if "align" not in section:
-        return True
-    if "cut" not in section:
-        section.refuse("align", "this counts only with cut")
-    return section.flag("align") != "false"
+    _need_cut(section, "align")
+    return "align" not in section or section.flag("align") != "false"
+
+
+def _need_cut(section: Section, name: str) -> None:
+    if name in section and "cut" not in section:
+        section.refuse(name, "this counts only with cut")
 
 
 def _spark_name(name: str) -> str:

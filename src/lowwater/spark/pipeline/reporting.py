@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Protocol
+from typing import Any
 
+from lowwater.spark.ages import Ages, Aging, Looks
 from lowwater.spark.course import Course, prometheus
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Sink
@@ -14,18 +15,8 @@ from lowwater.spark.pipeline.queries import Query, queries
 from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.summary import QuerySummary, Summary
 from lowwater.spark.progress import Progress
-from lowwater.types import TopicPartition
 
 Changed = Callable[[Course], None]
-
-
-class Looks(Protocol):
-    """What is used of Ages."""
-
-    @property
-    def oldest_ms(self) -> int | None: ...
-    def look(self, at: Mapping[TopicPartition, int], latest: Mapping[TopicPartition, int]) -> None: ...
-    def close(self) -> None: ...
 
 
 class Reporting:
@@ -39,9 +30,7 @@ class Reporting:
     ) -> None:
         self.courses: dict[str, Course] = {}
         self._changed = changed
-        self._looks_of = looks
-        self._looks: dict[str, Looks | None] = {}
-        self._now_s = now_s
+        self._aging = Aging(looks, now_s)
 
     def started(self, query: str) -> None:
         self.courses[query] = Course(query)
@@ -50,42 +39,23 @@ class Reporting:
     def progressed(self, query: str, event: Mapping[str, Any]) -> None:
         course = self.courses[query]
         course.add(Progress.of(event))
-        self._note_age(course)
+        self._aging.note(course)
         self._changed(course)
 
     def ended(self, query: str, error: str | None) -> None:
         pass
 
     def close(self) -> None:
-        for looks in self._looks.values():
-            if looks is not None:
-                looks.close()
+        self._aging.close()
 
     def prometheus(self) -> str:
         return prometheus(self.courses.values())
-
-    def _note_age(self, course: Course) -> None:
-        """As of the look before this one: nothing waits for brokers here."""
-        if course.last is None or course.behind is None or not course.behind.records:
-            return
-        if course.query not in self._looks:
-            self._looks[course.query] = self._looks_of(course.query)
-        looks = self._looks[course.query]
-        if looks is None:
-            return
-        sources = [source for source in course.last.sources if source.behind is not None]
-        at = {one: offset for source in sources for one, offset in source.at.items()}
-        looks.look(at, {one: end for source in sources for one, end in source.latest.items()})
-        if looks.oldest_ms is not None:
-            course.behind_s = max(0.0, self._now_s() - looks.oldest_ms / 1000)
 
 
 def looks_of(model: Model) -> Callable[[str], Looks | None]:
     """Ages for a query whose sources are all in one cluster, by the same settings."""
 
     def made(label: str) -> Looks | None:
-        from lowwater.spark.ages import Ages
-
         query = next(each for each in queries(model) if each.label == label)
         sources = [source for source in model.sources if source.name in query.reads]
         options = [SourceOptions.parse(reading_options(model, source), streaming=True) for source in sources]

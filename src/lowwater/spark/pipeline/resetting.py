@@ -84,7 +84,7 @@ def _chosen(model: Model, sinks: Sequence[str]) -> tuple[Query, ...]:
     for name in sinks:
         if name not in known:
             raise ConfigError(f"there is no sink {name!r}; there are {', '.join(known)}")
-    return tuple(query for query in queries(model) if not sinks or query.of in sinks)
+    return tuple(query for query in queries(model) if not sinks or (query.kind == "sink" and query.of in sinks))
 
 
 def _checkpoints(chosen: Iterable[Query]) -> list[Removal]:

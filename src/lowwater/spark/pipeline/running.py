@@ -6,7 +6,7 @@ import contextlib
 import signal
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import FrameType
 from typing import Any
 
@@ -72,13 +72,14 @@ class _Run:
 
     def to_end(self) -> tuple[Summary, list[Watched]]:
         began_s = time.monotonic()
+        planned = queries(self._model)
         try:
-            for query in queries(self._model):
+            for query in planned:
                 self._wait_for_others()
                 if self._stop.is_set() or self._has_failed:
                     break
                 self._watched.append(Watched(query, self._start, self._observer, self._model.secrets))
-            outcome = self._watch()
+            outcome = self._watch(planned)
         finally:
             for each in self._watched:
                 each.stop()
@@ -101,7 +102,7 @@ class _Run:
             if self._stop.wait(POLL_S):
                 return
 
-    def _watch(self) -> Outcome:
+    def _watch(self, planned: Sequence[Query]) -> Outcome:
         while True:
             for each in self._watched:
                 each.poll()
@@ -109,7 +110,8 @@ class _Run:
                 self._stop_all()
                 return Outcome.FAILED
             if all(each.is_over for each in self._watched):
-                return Outcome.DONE
+                # A stop before the others were started leaves them undone.
+                return Outcome.DONE if len(self._watched) == len(planned) else Outcome.STOPPED
             if self._stop.wait(POLL_S):
                 return Outcome.STOPPED if self._stop_all() else Outcome.CUT_OFF
 

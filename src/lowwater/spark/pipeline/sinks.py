@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from lowwater.spark.pipeline.building import FORMAT, build, load
+from lowwater.spark.pipeline.building import FORMAT, build, load_dead_letters
 from lowwater.spark.pipeline.decode_errors import dead_letters
 from lowwater.spark.pipeline.model import Model, Sink
 from lowwater.spark.pipeline.queries import Query
@@ -66,5 +66,5 @@ def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
 
 def _dead_letter_writer(spark: SparkSession, model: Model, query: Query, stop_file: str | None) -> DataStreamWriter:
     source = next(source for source in model.sources if source.name == query.of)
-    rows = dead_letters(load(spark, model, source, with_headers=True, stop_file=stop_file), source)
+    rows = dead_letters(load_dead_letters(spark, model, source, stop_file=stop_file), source)
     return rows.writeStream.format(FORMAT).options(**dead_letter_options(model, source)).outputMode("append")

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from lowwater.spark.pipeline.model import Model, Sink, Source
+from lowwater.spark.pipeline.together import are_cut_together, common_limit, common_start, other_topics
 
 # Which key of a source an option comes from, so that what is wrong with it is told there.
 KEY_OF_OPTION = {
@@ -18,12 +19,17 @@ KEY_OF_OPTION = {
     "maxoffsetspertrigger": "limit",
     "includeheaders": "columns",
 }
+# What dead letters are read without: no watermark is behind them, and nobody waits for other partitions.
+_CUTTING = ("cut", "idletimeout", "alignwith")
 
 
 def reading_options(
     model: Model, source: Source, *, commits: bool = True, query: Sequence[Source] = ()
 ) -> dict[str, str]:
-    """What the user gave under `options` wins over all others. `query`: all sources of the query it is read in."""
+    """What the user gave under `options` wins over all others.
+
+    `query`: all sources of the query it is read in, where it is not read alone.
+    """
     options = _kafka(model.kafka, source.kafka)
     options |= _what_is_read(source)
     options |= {"start": source.start, "group": source.group, "commitOffsets": str(commits).lower()}
@@ -32,26 +38,29 @@ def reading_options(
         options["maxOffsetsPerTrigger"] = str(source.limit)
     if "headers" in source.columns:
         options["includeHeaders"] = "true"
-    if model.cut_ms is not None and query:
+    if model.cut_ms is not None:
         options |= _cutting(model, source, query)
     return options | _decoding(model, source) | dict(source.options)
 
 
 def _cutting(model: Model, source: Source, query: Sequence[Source]) -> dict[str, str]:
-    """Aligned sources choose the same moments only by the same limit, which counts the rows of all of them."""
     options = {"cut": f"{model.cut_ms}ms"}
-    own = set(_topics(source))
-    others = sorted({topic for each in query if each.name != source.name for topic in _topics(each)} - own)
-    if not model.aligns or not others:
+    if model.idle_ms is not None:
+        options["idleTimeout"] = f"{model.idle_ms}ms"
+    if not are_cut_together(model, query):
         return options
-    limits = [each.limit for each in query if each.limit is not None]
-    if limits:
-        options["maxOffsetsPerTrigger"] = str(sum(limits))
-    return {**options, "alignWith": ",".join(others)}
+    options["start"] = common_start(source, query)
+    if (limit := common_limit(source, query)) is not None:
+        options["maxOffsetsPerTrigger"] = str(limit)
+    if others := other_topics(source, query):
+        options["alignWith"] = ",".join(others)
+    return options
 
 
-def _topics(source: Source) -> Sequence[str]:
-    return source.topics or tuple(source.partitions)
+def dead_letter_reading(model: Model, source: Source) -> dict[str, str]:
+    """Of a source, for the query that keeps its dead letters."""
+    options = {**reading_options(model, source, commits=False), "includeHeaders": "true"}
+    return {name: value for name, value in options.items() if name.lower() not in _CUTTING}
 
 
 def writing_options(model: Model, sink: Sink) -> dict[str, str]:

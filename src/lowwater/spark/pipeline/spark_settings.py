@@ -20,6 +20,13 @@ def master_of(model: Model) -> str:
     return f"local[{found[1] or 1},{LOCAL_ATTEMPTS}]"
 
 
+DELTA = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+}
+"""Without them Spark refuses to write Delta tables, although the package is there."""
+
+
 def cores_of(model: Model, machine_cores: int) -> int | None:
     """How many tasks run at a time; None where that is not known here."""
     found = _LOCAL.fullmatch(model.master) if model.remote is None else None
@@ -43,4 +50,6 @@ def spark_settings(model: Model, machine_cores: int) -> dict[str, str]:
         }
     if model.is_local and not is_address(model.checkpoint):
         settings["spark.sql.streaming.checkpointFileManagerClass"] = QUICK_CHECKPOINTS
+    if any(sink.format == "delta" for sink in model.sinks):
+        settings |= DELTA
     return settings | dict(model.spark)

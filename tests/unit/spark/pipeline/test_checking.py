@@ -168,3 +168,58 @@ def test_no_problem_shows_a_secret():
     told = problems(text, PASSWORD="topsecret")
     assert told
     assert "topsecret" not in str(told)
+
+
+TWICE = """\
+name = "shop"
+checkpoint = "run"
+kafka.bootstrap.servers = "x:1"
+[source.orders]
+topics = "orders"
+[source.again]
+{again}
+[[step]]
+name = "both"
+sql = "SELECT * FROM orders o JOIN again a ON o.key = a.key"
+[sink.out]
+from = "both"
+format = "noop"
+"""
+
+
+@pytest.mark.parametrize("again", ['topics = ["x", "orders"]', 'pattern = "ord.*"', "partitions = { orders = [1] }"])
+def test_two_sources_do_not_commit_one_topic_to_one_group(again):
+    text = TWICE.format(again=again)
+    [(_, _, path, words)] = problems(text)
+    assert path == "source.again.group"
+    assert "orders reads orders too, and both commit to the group 'shop'" in words
+    assert "give each a group of its own" in words
+    for way_out in ('group = "b"', "options = { commitOffsets = false }", 'kafka = { bootstrap.servers = "y:1" }'):
+        assert problems(text.replace(again, f"{again}\n{way_out}")) == []
+
+
+def test_two_sources_of_one_pattern_do_not_either():
+    text = spoilt('topics = "orders"', 'pattern = "o.*"', TWICE.format(again='pattern = "o.*"'))
+    assert "both commit to the group 'shop'" in str(problems(text))
+
+
+def test_partitions_of_one_topic_may_be_read_by_several_sources():
+    text = spoilt(
+        'topics = "orders"', "partitions = { orders = [0] }", TWICE.format(again="partitions = { orders = [1] }")
+    )
+    assert problems(text) == []
+
+
+def test_a_source_that_nobody_reads_commits_nothing():
+    text = spoilt(
+        "SELECT * FROM orders o JOIN again a ON o.key = a.key", "TABLE orders", TWICE.format(again='topics = "orders"')
+    )
+    assert problems(text) == []
+
+
+def test_a_group_may_be_named_by_an_option():
+    text = TWICE.format(again='topics = "orders"\noptions = { group = "b" }')
+    assert problems(text) == []
+    assert "to the group 'b'" in str(
+        problems(spoilt('topics = "orders"\n[', 'topics = "orders"\ngroup = "b"\n[', text))
+    )

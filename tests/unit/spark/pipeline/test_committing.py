@@ -39,3 +39,35 @@ def test_a_pattern_takes_its_topics():
 def test_offsets_of_others_are_left_alone():
     other = {"lowwater": 1, "topics": {"other": {"at": {"0": 1}}}}
     assert told(spoilt("limit = 1000", ""), other, None, {"rate": 3}, "5")["again"] == []
+
+
+TWICE = """\
+name = "shop"
+checkpoint = "run"
+kafka.bootstrap.servers = "x:1"
+[source.orders]
+topics = "orders"
+group = "a"
+[source.again]
+{again}
+group = "b"
+[[step]]
+name = "both"
+sql = "SELECT * FROM orders o JOIN again a ON o.key = a.key"
+[sink.again]
+from = "both"
+format = "noop"
+"""
+
+
+def test_offsets_that_may_be_of_two_sources_are_left_to_them():
+    """Each has committed itself; to commit one's for the other would take a group elsewhere."""
+    assert told(TWICE.format(again='topics = "orders"'), ORDERS, ORDERS)["again"] == []
+    assert told(TWICE.format(again='pattern = "ord.*"'), ORDERS)["again"] == []
+
+
+def test_sources_of_other_partitions_are_told_apart():
+    text = TWICE.format(again="partitions = { orders = [0] }")
+    text = spoilt('topics = "orders"', "partitions = { orders = [1, 2] }", text)
+    second = {"lowwater": 1, "topics": {"orders": {"at": {"1": 7, "2": 0}}}}
+    assert told(text, ORDERS, second)["again"] == [("again", ORDERS), ("orders", second)]

@@ -129,3 +129,10 @@ def test_quick_checkpoints_are_for_files_on_this_machine():
     assert name in spark_settings(model(), 8)
     assert name not in spark_settings(model(checkpoint="s3a://bucket/x"), 8)
     assert name not in spark_settings(model(checkpoint="/x", master="yarn"), 8)
+
+
+def test_a_delta_sink_brings_the_settings_that_delta_wants():
+    plain, delta = model(), model(sink={"out": {"from": "half", "format": "delta", "path": "/out"}})
+    assert "spark.sql.extensions" not in spark_settings(plain, 8)
+    assert "Delta" in spark_settings(delta, 8)["spark.sql.extensions"]
+    assert "Delta" in spark_settings(delta, 8)["spark.sql.catalog.spark_catalog"]

@@ -104,3 +104,11 @@ def test_a_checkpoint_on_another_machine_is_not_touched(tmp_path):
     model = Pipeline.parse(FILE.format(folder="s3a://bucket")).model
     with pytest.raises(CheckpointError, match="has to be deleted where it is"):
         plan(model, output=Output.DELETE)
+
+
+def test_dead_letters_of_a_source_with_the_name_of_a_sink_are_not_its_own(tmp_path):
+    for name in ("checkpoint/orders", "checkpoint/dead-letters/orders"):
+        (tmp_path / name).mkdir(parents=True)
+    text = FILE.replace("[sink.copy]", "[sink.orders]").format(folder=tmp_path)
+    planned = plan(Pipeline.parse(text).model, sinks=["orders"])
+    assert folders(planned, tmp_path) == {"checkpoint/orders"}

@@ -181,6 +181,29 @@ def test_a_query_that_is_stopped_is_not_started_again():
     assert summary.queries[0].failure is not None
 
 
+def test_a_stop_before_all_are_started_is_a_stop_although_the_others_are_done():
+    """Nobody is told that everything was read."""
+    stop = threading.Event()
+    queries = {"dead-letters/orders": Moving([ends]), "out": FakeQuery(), "again": FakeQuery()}
+    model, start, started = three_sinks(queries)
+
+    def start_and_stop(query):
+        stop.set()
+        return start(query)
+
+    summary = run(model, start_and_stop, stop=stop)
+    assert started == ["dead-letters/orders"]
+    assert (summary.outcome, summary.exit_code) == (Outcome.STOPPED, ExitCode.STOPPED)
+
+
+def test_a_stop_before_anything_is_started_is_one_too():
+    stop = threading.Event()
+    stop.set()
+    model, start, started = three_sinks({})
+    assert run(model, start, stop=stop).outcome is Outcome.STOPPED
+    assert started == []
+
+
 def test_a_query_is_started_when_those_before_it_know_where_they_start():
     first = FakeQuery([nothing, nothing, begins], message="Initializing sources")
     queries = {"dead-letters/orders": first, "out": Moving([ends]), "again": Moving([ends])}

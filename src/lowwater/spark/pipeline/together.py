@@ -1,0 +1,106 @@
+"""Sources of one query that are cut at the same moments.
+
+Each plans in a process of its own, and follows the topics of the others as if it read them. So all of them are told the
+same: where every topic begins, and one limit. What cannot be the same for all is refused by `check_together`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from datetime import tzinfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
+
+from lowwater.positions.grammar import parse_starts
+from lowwater.positions.position import Ago, AtTime, Choice, Latest, StartPosition, StartPositions, Today
+from lowwater.spark.pipeline.model import Model, Source
+
+
+def are_cut_together(model: Model, query: Sequence[Source]) -> bool:
+    return model.cut_ms is not None and model.aligns and len(query) > 1
+
+
+def topics_of(source: Source) -> Sequence[str]:
+    """As far as they are known by name."""
+    return source.topics or tuple(source.partitions)
+
+
+def other_topics(source: Source, query: Sequence[Source]) -> list[str]:
+    """Those that are followed and not read."""
+    return sorted({topic for each in query for topic in topics_of(each)}.difference(topics_of(source)))
+
+
+def common_limit(source: Source, query: Sequence[Source]) -> int | None:
+    """Counts the rows of all topics."""
+    if not other_topics(source, query):
+        return source.limit
+    limits = [each.limit for each in query if each.limit is not None]
+    return sum(limits) if limits else None
+
+
+def common_start(source: Source, query: Sequence[Source]) -> str:
+    """Where each topic begins, by the source that reads it; those of a pattern have no names yet."""
+    wishes = [starts_of(each) for each in query]
+    topics = {
+        topic: each.topics.get(topic) or each.default or StartPosition((Latest(),))
+        for reader, each in zip(query, wishes, strict=True)
+        for topic in topics_of(reader)
+    }
+    partitions = {one: wish for each in wishes for one, wish in each.partitions.items()}
+    if source.pattern is None:
+        return str(StartPositions(None, topics, partitions))
+    own = starts_of(source)
+    return str(StartPositions(own.default, {**own.topics, **topics}, partitions))
+
+
+def at_one_moment(source: Source, now_ms: int) -> Source:
+    """Times that count from now do so from `now_ms`: each planner has another now."""
+    starts = starts_of(source)
+
+    def fixed(position: StartPosition) -> StartPosition:
+        return StartPosition(tuple(_fixed(choice, now_ms) for choice in position.choices))
+
+    return replace(
+        source,
+        start=str(
+            StartPositions(
+                None if starts.default is None else fixed(starts.default),
+                {topic: fixed(wish) for topic, wish in starts.topics.items()},
+                {one: fixed(wish) for one, wish in starts.partitions.items()},
+            )
+        ),
+    )
+
+
+def _fixed(choice: Choice, now_ms: int) -> Choice:
+    return AtTime(choice.timestamp(now_ms)) if isinstance(choice, Ago | Today) else choice
+
+
+def starts_of(source: Source) -> StartPositions:
+    """PositionError for a start that is none."""
+    return parse_starts(source.start, zone_of(source))
+
+
+def zone_of(source: Source) -> tzinfo | None:
+    """Of times in its start that name none; what is no zone is told with the source's options."""
+    name = option_of(source, "timeZone")
+    try:
+        return None if name is None else ZoneInfo(name)
+    except (ZoneInfoNotFoundError, ValueError, OSError):
+        return None
+
+
+def option_of(source: Source, name: str) -> str | None:
+    return next((value for given, value in source.options.items() if given.lower() == name.lower()), None)
+
+
+def strangers_of(source: Source) -> Iterator[str]:
+    """What its start names, and it neither reads nor is aligned with by an option."""
+    aligned = (topic.strip() for topic in (option_of(source, "alignWith") or "").split(","))
+    starts, read = starts_of(source), {*topics_of(source), *aligned}
+    if source.pattern is not None:
+        return
+    yield from (topic for topic in starts.topics if topic not in read)
+    for one in starts.partitions:
+        if one.topic not in read:
+            yield f"{one.topic}[{one.partition}]"
