@@ -127,7 +127,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
 
 
 def _pythons_own_ctrl_c() -> None:
-    """Some tests send Ctrl-C, to themselves and to what they start. PySpark leaves a handler of its own in the worker, and a
+    """Some tests send Ctrl-C, to themselves and to what they start. PySpark leaves a handler of its own behind, and a
     shell that runs the tests in the background has them and their children ignore it."""
     if signal.getsignal(signal.SIGINT) is not signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.default_int_handler)
