@@ -40,6 +40,7 @@ class Task:
     topic: str
     records: int
     record_bytes: int
+    broker_pid: int
     codec: str = "none"
     tuned: bool = True
 
@@ -145,6 +146,7 @@ def measure(task: Task) -> dict[str, Any]:
     whole = layouts.table(task.records, task.record_bytes, times)
     tables = [whole.slice(first, TABLE_ROWS) for first in range(0, task.records, TABLE_ROWS)]
     send = PRODUCERS[task.producer](task, tables)
+    broker_began = procfs.cpu_seconds(task.broker_pid)
     began, cpu_began = time.perf_counter(), time.process_time()
     send()
     seconds, cpu_seconds = time.perf_counter() - began, time.process_time() - cpu_began
@@ -152,6 +154,7 @@ def measure(task: Task) -> dict[str, Any]:
         "rows_per_s": task.records / seconds,
         "cpu_ns_per_row": cpu_seconds * 1e9 / task.records,
         "seconds": seconds,
+        "broker_cores": (procfs.cpu_seconds(task.broker_pid) - broker_began) / seconds,
         "peak_mb": procfs.memory(os.getpid()).peak_rss,
     }
 

@@ -12,10 +12,10 @@ from bench.rounds import Measured, Sample, interleave
 from bench.subjects import Subject
 
 TEXT = "rows/s from an Arrow table, keyed, acks=all, idempotent, beside confluent-kafka's produce() loop"
-HEADER = ("producer", "k rows/s", "CPU ns/row", "peak MB", "lowwater/peer", "CPU/peer's")
+HEADER = ("producer", "k rows/s", "CPU ns/row", "broker's cores", "peak MB", "lowwater/peer", "CPU/peer's")
 DEFAULTS = ", defaults"
 TARGET = 5.0
-BYTES_SHARE = 5  # of large records there are fewer
+BYTES_SHARE = 2  # of large records there are fewer
 
 # Record bytes, partitions, codec.
 LOADS = ((100, 4, "none"), (1000, 4, "none"), (100, 64, "none"), (100, 4, "lz4"))
@@ -28,7 +28,7 @@ def run(plan: Run) -> None:
     for record_bytes, partitions, codec in LOADS[:1] if plan.quick else LOADS:
         title = f"{record_bytes} B, {partitions} partitions, {codec}"
         peers = [CONFLUENT, FROM_ARROW, CONFLUENT + DEFAULTS]
-        names = [LOWWATER, *(peers if (record_bytes, partitions, codec) == LOADS[0] else peers[:1])]
+        names = [LOWWATER, *(peers if (record_bytes, partitions, codec) == LOADS[0] else peers[:2])]
         works = {name: partial(_send, plan, broker, name, record_bytes, partitions, codec) for name in names}
         measured = interleave(works, plan.size.reader_rounds)
         plan.report.keep(title, measured)
@@ -48,6 +48,7 @@ def _send(plan: Run, broker: Subject, name: str, record_bytes: int, partitions: 
             topic=topic,
             records=records,
             record_bytes=record_bytes,
+            broker_pid=broker.pid,
             codec=codec,
             tuned=not name.endswith(DEFAULTS),
         )
@@ -60,6 +61,7 @@ def _row(name: str, measured: Measured) -> Row:
         f"  {name}",
         number(measured.median(name, "rows_per_s") / 1000),
         number(measured.median(name, "cpu_ns_per_row")),
+        number(measured.median(name, "broker_cores")),
         number(measured.median(name, "peak_mb")),
         "" if ours else times(measured.ratios(LOWWATER, name, "rows_per_s")),
         "" if ours else f"{number(measured.ratio(LOWWATER, name, 'cpu_ns_per_row'))}×",

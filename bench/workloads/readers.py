@@ -22,7 +22,7 @@ HEADER = ("reader", "k rows/s", "CPU ns/row", "peak MB", "lowwater/peer", "CPU/p
 DEFAULTS = ", defaults"
 SPEED_TARGET, SHAPE_TARGET = 6.0, 0.8
 CHECK_SECONDS_MAX = 60.0
-BYTES_SHARE = 8  # of large records there are fewer
+BYTES_SHARE = 2  # of large records there are fewer
 
 # Record bytes, shape, codec; each with every number of partitions that is asked for, compressed ones with the first.
 BOTH_WAYS = ((100, BALANCED, NONE), (1000, BALANCED, NONE), (100, BALANCED, LZ4))

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import _signal  # type: ignore[import-not-found]  # what `signal` wraps: its enums cost more than all the rest here
 import signal
 import threading
 from collections.abc import Callable
 from types import FrameType, TracebackType
+
+_SIGINT = int(signal.SIGINT)
 
 
 class Interrupts:
@@ -20,14 +23,14 @@ class Interrupts:
     def __enter__(self) -> Interrupts:
         self._came = False
         in_main = threading.current_thread() is threading.main_thread()
-        self._is_ours = in_main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        self._is_ours = in_main and _signal.getsignal(_SIGINT) is signal.default_int_handler
         if self._is_ours:
-            signal.signal(signal.SIGINT, self._note)
+            _signal.signal(_SIGINT, self._note)
         return self
 
     def __exit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
         if self._is_ours:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            _signal.signal(_SIGINT, signal.default_int_handler)
             if kind is None:
                 self.check()
 

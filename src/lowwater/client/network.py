@@ -31,10 +31,16 @@ class Network:
     has a lane of its own, which is a connection of its own, so that nothing else waits behind it.
     """
 
-    def __init__(self, config: ClientConfig, driver: Driver, *, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
-        """`kept_bytes_max`: of memory for large answers that is kept for the next ones."""
+    def __init__(
+        self, config: ClientConfig, driver: Driver, *, kept_bytes_max: int = KEPT_BYTES_MAX, has_lanes: bool = True
+    ) -> None:
+        """`kept_bytes_max`: of memory for large answers that is kept for the next ones.
+
+        Without lanes there is one connection to each broker: for those of whom there are many, and who seldom wait.
+        """
         self.config = config
         self.driver = driver
+        self.has_lanes = has_lanes
         self.buffers = Buffers(kept_bytes_max)
         self._bootstrap = {address: self._link(address) for address in config.bootstrap}
         self._addresses: dict[int, Address] = {}
@@ -71,6 +77,7 @@ class Network:
 
     def _link_to(self, node: int, lane: str) -> Link | None:
         """Made when first needed. None for a broker that is not known."""
+        lane = lane if self.has_lanes else USUAL
         link = self._links.get((node, lane))
         address = self._addresses.get(node)
         if link is None and address is not None:
@@ -89,7 +96,7 @@ class Network:
 
     def is_ready(self, node: int, lane: str = USUAL) -> bool:
         """Whether there is a connection that stands."""
-        link = self._links.get((node, lane))
+        link = self._links.get((node, lane if self.has_lanes else USUAL))
         return link is not None and link.state is State.READY
 
     # ---- asking

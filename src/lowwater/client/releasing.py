@@ -89,6 +89,7 @@ class Releasing:
             self._held.add(one, plan.start, plan.end, stop=plan.stop_offset, stop_ms=plan.stop_ms)
             if not plan.is_empty:
                 self._open.add(one)
+                self._fetcher.stop_at(one, plan.stop_offset)
             else:
                 self._fetcher.remove([one])
         self._look_whether_live()
@@ -118,6 +119,7 @@ class Releasing:
             return
         self._plans[one] = self._plans[one]._replace(stop=StopAt(offset, self._plans[one].stop_ms))
         self._held.stop_at(one, offset)
+        self._fetcher.stop_at(one, offset)
         self._look_whether_done(one)
 
     @property

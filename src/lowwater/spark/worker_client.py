@@ -29,14 +29,14 @@ _PARTITION_BYTES = "max.partition.fetch.bytes"
 
 
 class WorkerClient:
-    """Connections to one cluster, for the one thread that reads."""
+    """One connection to each broker of one cluster, for the one thread that reads."""
 
     def __init__(self, settings: Mapping[str, str]) -> None:
         config = ClientConfig(settings)
         if not config.is_given(_PARTITION_BYTES):
             config = ClientConfig({**settings, _PARTITION_BYTES: PARTITION_BYTES})
         self._driver = BlockingDriver(config)
-        self.cluster = Cluster(Network(config, self._driver, kept_bytes_max=KEPT_BYTES_MAX))
+        self.cluster = Cluster(Network(config, self._driver, kept_bytes_max=KEPT_BYTES_MAX, has_lanes=False))
         self.run = self._driver.run
 
     def close(self) -> None:

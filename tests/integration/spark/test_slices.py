@@ -277,7 +277,7 @@ def open_files() -> set[str]:
     return names
 
 
-def test_slices_of_one_worker_share_its_connections(
+def test_slices_of_one_worker_share_its_one_connection(
     options: Options, broker: Broker, writer: Writer, producer: Producer
 ) -> None:
     topic = fresh("slices")
@@ -293,7 +293,7 @@ def test_slices_of_one_worker_share_its_connections(
     for task in (*tasks[1:], *map(unplanned, tasks)):
         read(chosen, task)
     assert connections(broker) - before == opened
-    assert len(opened) <= LANES
+    assert len(opened) == 1
 
 
 def connections(broker: Broker) -> set[str]:
@@ -304,5 +304,3 @@ def connections(broker: Broker) -> set[str]:
 
 
 ESTABLISHED = "01"
-LANES = 3
-"""For questions, for rows, and for partitions of which all is read; not one for each partition, slice or task."""

@@ -9,7 +9,7 @@ _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
 _FIRST_BYTES = 1024 * 1024
 # Larger ones would not cost less, but take memory that was not used before, and pages cost more than their bytes.
-MOST_BYTES = 8 * 1024 * 1024
+MOST_BYTES = 4 * 1024 * 1024
 
 
 class Asker:

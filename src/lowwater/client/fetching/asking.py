@@ -24,6 +24,8 @@ from lowwater.wire.messages import FetchRequest
 _CLOSE_TIMEOUT_MS = 1_000
 _EPOCHS_SINCE = 12
 _HALVES = 2
+_SHARED_WAIT_MS = 20
+"""Where nothing has a connection of its own everything else waits meanwhile."""
 _UNTAKEN_MAX = 1
 """Answers of one stream that may wait to be taken while the next is on its way."""
 
@@ -53,6 +55,8 @@ class Asking:
         self._rack = config.str("client.rack")
         self._bytes_min = config.int("fetch.min.bytes")
         self._wait_ms = config.int("fetch.wait.max.ms")
+        if not cluster.network.has_lanes:
+            self._wait_ms = min(self._wait_ms, _SHARED_WAIT_MS)
         self._timeout_ms = config.int("request.timeout.ms")
         self._away = away
         self._answered = answered

@@ -14,7 +14,7 @@ from lowwater.client.fetching.budget import Budget
 from lowwater.client.fetching.events import AtEnd, Bounds, Event, Failed, Fetched, Truncated
 from lowwater.client.fetching.gaps import Gaps
 from lowwater.client.fetching.homes import Homes
-from lowwater.client.fetching.partition import PartitionFetch
+from lowwater.client.fetching.partition import NO_STOP, PartitionFetch
 from lowwater.client.fetching.resets import Resets
 from lowwater.client.fetching.stored import NO_EPOCH, look_at
 from lowwater.client.flow import GivenUpError
@@ -74,6 +74,7 @@ class Fetcher:
         self._replica_ms = config.int("metadata.max.age.ms")
         self._partitions: dict[TopicPartition, PartitionFetch] = {}
         self._finished_epochs: dict[TopicPartition, int] = {}
+        self._stops: dict[TopicPartition, int] = {}
         self._waits_for: Callable[[TopicPartition], bool] = lambda _: True
         budget = Budget(config, bytes_max, held_bytes, partition_bytes=partition_bytes)
         self._arrivals = Arrivals(self._partitions, budget)
@@ -104,6 +105,7 @@ class Fetcher:
             self._partitions[one] = partition = PartitionFetch(one, offset)
             partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID)
             partition.fetched_epoch = self._plausible(one, (epochs or {}).get(one, NO_EPOCH))
+            partition.stop = self._stops.get(one, NO_STOP)
             self._finished_epochs.pop(one, None)
             self._homes.find(partition)
         self._pursue()
@@ -112,15 +114,24 @@ class Fetcher:
         """Nothing is known of them any more; also of those that are finished."""
         for one in partitions:
             self._finished_epochs.pop(one, None)
+            self._stops.pop(one, None)
             if one in self._partitions:
                 self._withdraw(self._partitions.pop(one))
         self._arrivals.outdate()
 
+    def stop_at(self, one: TopicPartition, offset: int) -> None:
+        """Nothing from there on is wanted: once it came so far, no more is asked for."""
+        self._stops[one] = offset
+        if one in self._partitions:
+            self._partitions[one].stop = offset
+
     def finish(self, one: TopicPartition) -> None:
         """It is read as far as it is wanted: nothing more is asked for, but `epoch_behind` still answers."""
-        epoch = self._partitions[one].fetched_epoch
+        epoch, stop = self._partitions[one].fetched_epoch, self._stops.get(one)
         self.remove([one])
         self._finished_epochs[one] = epoch
+        if stop is not None:
+            self._stops[one] = stop  # rows of it may be put back
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Do not ask for these. Nothing is forgotten of where they are."""
@@ -155,7 +166,7 @@ class Fetcher:
                 self._withdraw(before)
             partition = PartitionFetch(one, offset) if before is None else before.moved_to(offset)
             partition.topic_id = self._topic_ids.get(one.topic, ZERO_UUID) if before is None else partition.topic_id
-            partition.clock_ms = clock_ms
+            partition.clock_ms, partition.stop = clock_ms, self._stops.get(one, NO_STOP)
             self._partitions[one] = partition
             if not partition.is_paused:
                 self._homes.find(partition)
@@ -248,7 +259,7 @@ class Fetcher:
             if asker is not None and not asker.is_waiting and asker.session.wants(partition.one):
                 continue
             rests = partition.is_paused or partition.is_stopped or partition.is_at_end(self._is_committed_only)
-            if not rests and self._waits_for(partition.one):
+            if not rests and not partition.is_enough and self._waits_for(partition.one):
                 yield partition
 
     def _place(self, partition: PartitionFetch) -> None:
@@ -390,7 +401,7 @@ class Fetcher:
         is_at_end = self._look_for_end(partition, arrived)
         if partition.is_paused:
             return
-        if partition.is_stopped:
+        if partition.is_stopped or (has_moved and partition.is_enough):
             self._withdraw(partition)
         elif self._has_rack and self._is_elsewhere(asker, partition, data):
             self._withdraw(partition)

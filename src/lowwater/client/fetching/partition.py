@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from lowwater.client.fetching.asker import Asker
 
 UNKNOWN = -1
+NO_STOP = (1 << 63) - 1
+_AN_EIGHTH = 8
 
 
 class PartitionFetch:
@@ -25,6 +27,7 @@ class PartitionFetch:
         "asker",
         "batch_bytes",
         "bytes_per_ms",
+        "bytes_per_offset",
         "clock_ms",
         "failed_ms",
         "failing_since_ms",
@@ -39,6 +42,7 @@ class PartitionFetch:
         "position",
         "replica",
         "replica_until_ms",
+        "stop",
         "told_ms",
         "topic_id",
         "tries",
@@ -47,12 +51,14 @@ class PartitionFetch:
     def __init__(self, one: TopicPartition, position: int) -> None:
         self.one = one
         self.position = position
+        self.stop = NO_STOP  # what lies from there on is not wanted
         self.topic_id = ZERO_UUID
         self.fetched_epoch = NO_EPOCH  # of the leader that took the batch before `position`, where we read it
         self.asker: Asker | None = None  # who was told last to ask for it
         self.asked_bytes = 0  # how much an answer may bring of it
         self.clock_ms = NO_CLOCK  # the newest time of what came, which is due when others have come so far
         self.bytes_per_ms = 1.0
+        self.bytes_per_offset = 0.0  # not known
         self.batch_bytes = 0  # of the largest that came
         self.is_paused = False
         self.is_stopped = False  # nothing more is asked until a seek
@@ -70,15 +76,17 @@ class PartitionFetch:
     def moved_to(self, offset: int) -> PartitionFetch:
         """Another one, of the same partition, from another offset on. After a failure it may be of another topic."""
         moved = PartitionFetch(self.one, offset)
-        moved.is_paused = self.is_paused
+        moved.is_paused, moved.stop = self.is_paused, self.stop
         if not self.is_stopped:
             moved.topic_id = self.topic_id
             moved.has_bounds(self)
         moved.bytes_per_ms, moved.batch_bytes = self.bytes_per_ms, self.batch_bytes
+        moved.bytes_per_offset = self.bytes_per_offset
         return moved
 
     def go_on_with(self, piece: Piece, size: int, until_ms: int) -> None:
         """It is read up to behind this. What is stamped later than `until_ms` says nothing of how far it is."""
+        self.bytes_per_offset = size / max(piece.position - self.position, 1)
         self.position, self.fetched_epoch = piece.position, piece.epoch
         self.batch_bytes = max(self.batch_bytes, piece.batch_bytes)
         if self.clock_ms < piece.newest_ms <= until_ms:
@@ -114,6 +122,18 @@ class PartitionFetch:
     def go_to(self, offset: int) -> None:
         """Read on from there. Which leader took what is before it is not known."""
         self.position, self.fetched_epoch = offset, NO_EPOCH
+
+    @property
+    def is_enough(self) -> bool:
+        """Whether it came as far as it is wanted."""
+        return self.position >= self.stop
+
+    def most_bytes(self, share: int) -> int:
+        """How much of it to ask for, which is not more than its share: what comes behind its stop comes in vain."""
+        if self.stop == NO_STOP or not self.bytes_per_offset:
+            return share
+        left = int((self.stop - self.position) * self.bytes_per_offset)
+        return min(share, left + left // _AN_EIGHTH + self.batch_bytes)
 
     # ---- where it is asked for
 

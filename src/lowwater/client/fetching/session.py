@@ -104,7 +104,7 @@ class FetchSession:
     def _size(self, told: Mapping[TopicPartition, PartitionFetch], sizes: Mapping[TopicPartition, int] | None) -> None:
         share = self._partition_bytes(max(1, len(self._wanted)))
         for one, partition in told.items():
-            partition.asked_bytes = share if sizes is None else sizes[one]
+            partition.asked_bytes = partition.most_bytes(share) if sizes is None else sizes[one]
 
     def _described(self, partitions: Iterable[PartitionFetch], has_epochs: bool) -> list[FetchTopic]:
         topics: dict[str, FetchTopic] = {}

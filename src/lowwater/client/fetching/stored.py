@@ -46,9 +46,15 @@ def look_at(records: Buffer, position: int) -> Piece:
             break
         if length > size - at - PREFIX_SIZE:
             break
-        position, epoch = max(position, base + last_delta + 1), leader_epoch
-        first_ms = first_ms if at else base_ms
-        newest_ms = max(newest_ms, max_ms)
-        batch_bytes = max(batch_bytes, PREFIX_SIZE + length)
-        at += PREFIX_SIZE + length
+        epoch, behind, whole = leader_epoch, base + last_delta + 1, PREFIX_SIZE + length
+        # Not by max(): an answer has many batches, and this is done for each.
+        if behind > position:
+            position = behind
+        if not at:
+            first_ms = base_ms
+        if max_ms > newest_ms:
+            newest_ms = max_ms
+        if whole > batch_bytes:
+            batch_bytes = whole
+        at += whole
     return Piece(position, epoch, is_damaged, batch_bytes, first_ms, newest_ms)

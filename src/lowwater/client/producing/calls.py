@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 from lowwater.client.errors import ClientError
@@ -13,6 +14,7 @@ from lowwater.wire import compression
 from lowwater.wire.records import HEADER_SIZE, BatchHeader, fill_header
 
 _UNBOUNDED = 1 << 31
+_WORTH_A_THREAD_BYTES = 512 * 1024
 
 
 class Call:
@@ -132,3 +134,21 @@ class Batch:
         part = Batch(self.call, chosen, encoded.data, header.base_timestamp, header.max_timestamp)
         part.tries = self.tries
         return part
+
+
+def pack_all(batches: Sequence[Batch], codec: int, level: int | None) -> None:
+    """Compress them, by two threads where there is enough to do: codecs let other threads run meanwhile."""
+    if not codec:
+        return
+    if len(batches) == 1 or sum(len(batch.data) for batch in batches) < _WORTH_A_THREAD_BYTES:
+        _pack(batches, codec, level)
+        return
+    other = threading.Thread(target=_pack, args=(batches[1::2], codec, level), name="lowwater-packing")
+    other.start()
+    _pack(batches[::2], codec, level)
+    other.join()
+
+
+def _pack(batches: Iterable[Batch], codec: int, level: int | None) -> None:
+    for batch in batches:
+        batch.pack(codec, level)

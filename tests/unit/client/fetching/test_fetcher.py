@@ -597,7 +597,57 @@ def test_the_first_answers_are_small() -> None:
         played.append(T0, 1, KILOBYTE)
     probe = Probe(played, {T0: 0})
     probe.drain()
-    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 8]
+    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 4, 4]
+
+
+def test_nothing_is_asked_for_behind_a_stop() -> None:
+    """Also not before anybody has looked at what came: an answer in vain is as large as the others."""
+    played = cluster(1, 1, rows=0, max_partition_fetch_bytes=1)
+    for one in (T0, T1):
+        for _ in range(10):
+            played.append(one, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0, T1: 0})
+    probe.fetcher.stop_at(T0, 3)
+    probe.drain(5_000)
+    asked = [each for request in played.fetches() for topic in request.topics for each in topic.partitions]
+    assert [each.fetch_offset for each in asked if each.partition == 0] == [0, 1, 2]
+    assert probe.rows == {T0: [0, 1, 2], T1: [*range(10)]}
+
+
+def test_the_last_request_before_a_stop_asks_for_no_more_than_is_left() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=8_000)
+    for _ in range(40):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0})
+    probe.fetcher.stop_at(T0, 9)
+    probe.drain()
+    sizes = [each.partition_max_bytes for request in played.fetches() for each in request.topics[0].partitions]
+    assert sizes[0] == 8_000
+    assert sizes[1:]
+    assert max(sizes[1:]) < 4_000, "which are the rows that are left, one more, and a little"
+    assert probe.rows[T0][-1] <= 11
+
+
+def test_a_stop_holds_when_rows_are_put_back() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(10):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0})
+    probe.fetcher.stop_at(T0, 3)
+    probe.drain()
+    probe.fetcher.finish(T0)
+    probe.fetcher.put_back({T0: (1, 0)})
+    probe.drain(5_000)
+    assert probe.rows[T0] == [0, 1, 2, 1, 2]
+
+
+def test_without_lanes_there_is_one_connection_and_nothing_waits_long_on_it() -> None:
+    played = cluster(1)
+    played.cluster.network.has_lanes = False
+    probe = Probe(played, {T0: 0})
+    probe.drain(100)
+    assert [line.address for line in played.driver.lines].count(NODES[1]) == 1
+    assert {each.max_wait_ms for each in played.fetches()} == {0, 20}
 
 
 def test_connections_of_both_kinds_are_used_only_when_needed() -> None:
