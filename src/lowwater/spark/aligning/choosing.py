@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -67,12 +68,15 @@ def _narrowed(survey: Survey, reached: Reached, last_ms: int | None, limit: int)
     for turn in range(TRIES):
         if high.time_ms - low.time_ms <= 1 or (best is not None and 2 * (best.count - late) >= limit - late):
             break
-        guess = survey.at(_between(low, high, late + 0.75 * (limit - late), is_middle=bool(turn % 2)))
+        if not turn % 2:
+            guess = survey.at(_by_counts(low, high, late + 0.75 * (limit - late)))
+        else:
+            guess = survey.at(_soon_after(low, high) if high is guess else _half_way(low, high))
         if guess.count > limit:
             high = guess
         else:
             low = guess
-            best = guess if guess.count else best
+            best = guess if guess.count > late else best
     if best is not None:
         return _split(survey, best, limit)
     if high.time_ms - low.time_ms > 1:
@@ -82,11 +86,22 @@ def _narrowed(survey: Survey, reached: Reached, last_ms: int | None, limit: int)
     return _split(survey, high, limit)
 
 
-def _between(low: Reached, high: Reached, count: float, *, is_middle: bool) -> int:
-    """By the counts at both, aimed at so many; every other time just in the middle."""
-    span = high.time_ms - low.time_ms
-    share = 0.5 if is_middle else (count - low.count) / (high.count - low.count)
-    return low.time_ms + min(max(int(span * share), 1), span - 1)
+def _by_counts(low: Reached, high: Reached, count: float) -> int:
+    """Where so many would be if rows came evenly."""
+    return _within(low, high, (high.time_ms - low.time_ms) * (count - low.count) / (high.count - low.count))
+
+
+def _half_way(low: Reached, high: Reached) -> int:
+    return _within(low, high, (high.time_ms - low.time_ms) / 2)
+
+
+def _soon_after(low: Reached, high: Reached) -> int:
+    """Rows come earlier than they would evenly, so it may be that they all stand within a second of a day."""
+    return _within(low, high, math.sqrt(high.time_ms - low.time_ms))
+
+
+def _within(low: Reached, high: Reached, later_ms: float) -> int:
+    return low.time_ms + min(max(int(later_ms), 1), high.time_ms - low.time_ms - 1)
 
 
 def _split(survey: Survey, reached: Reached, limit: int) -> Choice:

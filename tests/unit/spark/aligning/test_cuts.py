@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from tests.timed_logs import TimedLog
 from tests.unit.spark.aligning.cut_query import NOW, P0, P1, P2, Query, logs
 
@@ -126,6 +127,27 @@ def test_batches_with_a_limit_stay_within_it_and_ask_at_most_twelve_times():
         assert uneven.lookups <= 12
         uneven.lookups = 0
     assert query.start.at == {P0: 3000, P1: 3000}
+
+
+DAY = 24 * 3600 * 1000
+
+
+@pytest.mark.parametrize("begins", [0, 1, 5 * 3600 * 1000], ids=["at the cut", "at once", "hours later"])
+@pytest.mark.parametrize("rows_a_ms", [1, 10, 100])
+def test_a_burst_in_a_long_span_is_not_read_millisecond_by_millisecond(begins, rows_a_ms):
+    """All rows of a day stand within a second."""
+    burst = [begins + at // rows_a_ms for at in range(1000 * rows_a_ms)]
+    found = logs([*burst, 2 * DAY], [*burst, 2 * DAY])
+    query = Query(found, limit=200 * rows_a_ms, cut=DAY)
+    found.lookups = 0
+    sizes = []
+    while (batch := query.batch()) is not None:
+        assert found.lookups <= 12
+        found.lookups = 0
+        sizes.append(sum(end - start for start, end in batch.values()))
+    assert max(sizes) <= 200 * rows_a_ms
+    assert sum(sizes) == 2 * (1000 * rows_a_ms + 1)
+    assert len(sizes) <= 24, "ten, if each were full"
 
 
 def test_a_moment_with_too_many_rows_is_split_by_topic_partition_and_offset():
