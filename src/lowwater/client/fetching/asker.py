@@ -8,8 +8,11 @@ from lowwater.client.network import FETCHING, WAITING
 _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
 _FIRST_BYTES = 1024 * 1024
-# Larger ones would not cost less, but take memory that was not used before, and pages cost more than their bytes.
-MOST_BYTES = 4 * 1024 * 1024
+# Larger ones cost more: with the columns that are made of them they do not stay in the processor's caches.
+_GOOD_BYTES = 4 * 1024 * 1024
+# But where answers take long, a larger one is less often waited for.
+MOST_BYTES = 8 * 1024 * 1024
+_LONG_MS = 10
 
 
 class Asker:
@@ -22,6 +25,7 @@ class Asker:
     __slots__ = (
         "appetite_bytes",
         "asked_bytes",
+        "asked_ms",
         "is_asking",
         "is_waiting",
         "node",
@@ -37,12 +41,13 @@ class Asker:
         self.is_asking = False
         self.appetite_bytes = _FIRST_BYTES  # how large an answer is wished
         self.asked_bytes = 0  # how large the answer that is on its way may be
+        self.asked_ms = 0.0  # when it was asked for
         self.untaken = 0  # answers that nobody has taken yet
         self.refused_sessions = 0  # in a row
 
-    def grow(self) -> None:
+    def grow(self, took_ms: float) -> None:
         """The first rows come soon, in small answers; larger ones, which cost less, follow."""
-        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES)
+        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES if took_ms >= _LONG_MS else _GOOD_BYTES)
 
     @property
     def lane(self) -> str:

@@ -159,7 +159,7 @@ class Asking:
 
     async def _fetch(self, asker: Asker, bytes_max: int) -> None:
         wait_ms = self._wait_ms if asker.is_waiting else 0
-        asker.asked_bytes = bytes_max
+        asker.asked_bytes, asker.asked_ms = bytes_max, self._network.driver.monotonic_ms()
         self._budget.reserve(bytes_max)
         try:
             leased = await self._network.ask(

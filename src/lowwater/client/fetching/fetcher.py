@@ -327,7 +327,7 @@ class Fetcher:
                 elif not data.error_code:
                     self._heard_of(partition, current, data)
         if arrived.of_slices:
-            asker.grow()
+            asker.grow(self._driver.monotonic_ms() - asker.asked_ms)
             self._asking.brought(asker, arrived.of_slices, arrived.size)
         else:
             leased.release()

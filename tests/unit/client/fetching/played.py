@@ -116,6 +116,7 @@ class PlayedCluster:
         self.names_leaders = True
         self.tells_bounds_again = True  # behind an error, although they are the same
         self.throttle_ms = 0
+        self.answers_after_ms = 0  # on their way
         self.fails: dict[TopicPartition, ErrorCode] = {}
         self.fails_at: dict[tuple[int, TopicPartition], ErrorCode] = {}
         self.preferred: dict[TopicPartition, int] = {}
@@ -229,7 +230,10 @@ class PlayedCluster:
             if not (is_enough or is_last) or not asked.line.is_open:
                 return not asked.line.is_open
             self._remember(session, served)
-            asked.answer(response)
+            if self.answers_after_ms:
+                self.driver.call_later(self.answers_after_ms, lambda: asked.answer(response))
+            else:
+                asked.answer(response)
             return True
 
         if not attempt(is_last=request.max_wait_ms == 0):

@@ -600,6 +600,17 @@ def test_the_first_answers_are_small() -> None:
     assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 4, 4]
 
 
+def test_where_answers_take_long_they_become_larger() -> None:
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in range(6):
+        played.append(T0, 1, KILOBYTE)
+    played.answers_after_ms = 30
+    probe = Probe(played, {T0: 0})
+    while len(probe.rows[T0]) < 6:
+        probe.drain(30)
+    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 8, 8]
+
+
 def test_nothing_is_asked_for_behind_a_stop() -> None:
     """Also not before anybody has looked at what came: an answer in vain is as large as the others."""
     played = cluster(1, 1, rows=0, max_partition_fetch_bytes=1)
