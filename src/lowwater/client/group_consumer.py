@@ -84,8 +84,13 @@ class ConsumerProtocol:
 
     async def stay(self) -> None:
         while True:
-            await self._share.until(lambda: self._target not in (None, self._share.assignment))
+            await self._share.until(self._is_to_take_over)
             await self._take_over()
+
+    def _is_to_take_over(self) -> bool:
+        """Also when others were given meanwhile what could not be taken over: whoever waits for a share has none."""
+        is_other = self._target != self._share.assignment or self._share.state is not State.STABLE
+        return self._target is not None and is_other
 
     async def _take_over(self) -> None:
         """When brokers do not tell what is needed, later: to join anew everything would have to be given up."""

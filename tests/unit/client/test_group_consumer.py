@@ -242,3 +242,18 @@ def test_partitions_that_could_not_be_taken_over_are_taken_over_later_by_the_sam
     assert world.member.assignment == frozenset(at(0, 1))
     assert world.member.state is State.STABLE
     assert [request.member_epoch for request in world.said(BEAT)].count(0) == 1, "who joins anew must own nothing"
+
+
+def test_a_member_whose_first_share_went_to_others_before_it_could_take_it_over_knows_that_it_has_none() -> None:
+    world = GroupWorld(group_protocol="consumer")
+    world.share = {"t": [0]}
+    world.heard.raises["assigned"] = ConnectError("no broker tells where it begins")
+    world.start()
+    world.advance(1_000)
+    assert world.member.state is not State.STABLE
+    world.share = {}
+    world.heard.raises.clear()
+    world.advance(10_000)
+    assert world.heard.events[-1] == ("assigned", [])
+    assert world.member.assignment == frozenset()
+    assert world.member.state is State.STABLE

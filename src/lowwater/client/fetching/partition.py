@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 from lowwater.client.cluster import NO_LEADER
 from lowwater.client.fetching.events import Bounds
 from lowwater.client.fetching.stored import NO_CLOCK, NO_EPOCH, Piece
+from lowwater.merge.mark import END_MS
 from lowwater.types import TopicPartition
 from lowwater.wire.messages.fetch import PartitionData
 from lowwater.wire.schema import ZERO_UUID
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
     from lowwater.client.fetching.asker import Asker
 
 UNKNOWN = -1
-NO_STOP = (1 << 63) - 1
+NO_STOP = END_MS
 _AN_EIGHTH = 8
 
 
@@ -132,7 +133,7 @@ class PartitionFetch:
         """How much of it to ask for, which is not more than its share: what comes behind its stop comes in vain."""
         if self.stop == NO_STOP or not self.bytes_per_offset:
             return share
-        left = int((self.stop - self.position) * self.bytes_per_offset)
+        left = int(max(self.stop - self.position, 0) * self.bytes_per_offset)
         return min(share, left + left // _AN_EIGHTH + self.batch_bytes)
 
     # ---- where it is asked for

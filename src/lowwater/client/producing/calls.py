@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
@@ -138,15 +139,16 @@ class Batch:
 
 def pack_all(batches: Sequence[Batch], codec: int, level: int | None) -> None:
     """Compress them, by two threads where there is enough to do: codecs let other threads run meanwhile."""
-    if not codec:
-        return
-    if len(batches) == 1 or sum(len(batch.data) for batch in batches) < _WORTH_A_THREAD_BYTES:
-        _pack(batches, codec, level)
-        return
-    other = threading.Thread(target=_pack, args=(batches[1::2], codec, level), name="lowwater-packing")
-    other.start()
-    _pack(batches[::2], codec, level)
-    other.join()
+    if len(batches) > 1 and sum(len(batch.data) for batch in batches) >= _WORTH_A_THREAD_BYTES:
+        other = threading.Thread(target=_pack, args=(batches[1::2], codec, level), name="lowwater-packing")
+        with contextlib.suppress(RuntimeError):  # there is none to be had: then one does it all
+            other.start()
+        if other.ident is not None:
+            try:
+                _pack(batches[::2], codec, level)
+            finally:
+                other.join()
+    _pack(batches, codec, level)
 
 
 def _pack(batches: Iterable[Batch], codec: int, level: int | None) -> None:

@@ -13,7 +13,7 @@ from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.errors import ClientError, ClosedError, TransactionError, UnknownTopicError
 from lowwater.client.flow import Flow, surface
 from lowwater.client.loading import WRITING, load
-from lowwater.client.producing.calls import Batch, Call, pack_all
+from lowwater.client.producing.calls import Batch, Call
 from lowwater.client.producing.ending import Prepared
 from lowwater.client.producing.piles import Pile
 from lowwater.client.producing.reports import FAILURES_KEPT, Failure, Report, Summary
@@ -191,10 +191,8 @@ class Producing:
 
     def _spread(self, call: Call, named: Any, partitions: int) -> None:
         spread, wrong = self._partitioner.spread(call.rows, named, partitions)
-        batches = [Batch(call, each.chosen, each.data, each.base_timestamp, each.newest) for each in spread]
-        pack_all(batches, self.rules.codec, self.rules.codec_level)
-        for one, batch in zip(spread, batches, strict=True):
-            self.sender.put(TopicPartition(call.topic, one.partition), batch)
+        for partition, chosen, data, base_timestamp, newest in spread:
+            self.sender.put(TopicPartition(call.topic, partition), Batch(call, chosen, data, base_timestamp, newest))
         if len(wrong):
             error = UnknownTopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,

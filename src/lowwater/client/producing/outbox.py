@@ -52,6 +52,11 @@ class Outbox:
     def put(self, batch: Batch) -> None:
         self._fresh.append(batch)
 
+    @property
+    def next_fresh(self) -> Batch | None:
+        """What is sent next, if it was not sent before."""
+        return self._fresh[0] if self._fresh and not self._again else None
+
     def may_send(self, node: int, now_ms: float) -> bool:
         if not self.has_work or now_ms < self.not_before_ms:
             return False

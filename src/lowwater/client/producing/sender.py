@@ -16,7 +16,7 @@ from lowwater.client.errors import (
     broker_error,
 )
 from lowwater.client.flow import Flow, surface
-from lowwater.client.producing.calls import Batch, Call
+from lowwater.client.producing.calls import Batch, Call, pack_all
 from lowwater.client.producing.ending import ENDING_MS, ENDING_TRIES, is_ending
 from lowwater.client.producing.identity import Identity
 from lowwater.client.producing.outbox import Outbox
@@ -143,6 +143,7 @@ class Sender:
             if identity is None:
                 return  # a row could not be sent, and took its whole transaction with it
             taken, later, size = [], [], 0
+            self._pack_next(outboxes)
             for outbox in outboxes:
                 may_send = size < REQUEST_BYTES and outbox.may_send(node, now_ms)
                 batch = self._take(node, outbox, identity) if may_send else None
@@ -154,6 +155,17 @@ class Sender:
             if taken:
                 self._send(node, taken, now_ms)
             outboxes = later
+
+    def _pack_next(self, outboxes: list[Outbox]) -> None:
+        """About what fits into one request, together: that is faster than one by one."""
+        if not self._rules.codec:
+            return
+        fresh, size = [], 0
+        for batch in (outbox.next_fresh for outbox in outboxes):
+            if batch is not None and size < REQUEST_BYTES:
+                fresh.append(batch)
+                size += len(batch.data)
+        pack_all(fresh, self._rules.codec, self._rules.codec_level)
 
     def _take(self, node: int, outbox: Outbox, identity: Identity) -> Batch | None:
         batch = outbox.take(node, identity)

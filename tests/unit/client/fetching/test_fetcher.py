@@ -639,6 +639,23 @@ def test_the_last_request_before_a_stop_asks_for_no_more_than_is_left() -> None:
     assert probe.rows[T0][-1] <= 11
 
 
+def test_a_log_that_begins_behind_the_stop_is_asked_for_sensibly() -> None:
+    """Retention has overtaken the reader. Kafka refuses sizes below zero as an error of its own."""
+    played = cluster(1, rows=0, max_partition_fetch_bytes=3_000)
+    for _ in range(40):
+        played.append(T0, 1, KILOBYTE)
+    probe = Probe(played, {T0: 0}, reset="earliest")
+    probe.fetcher.stop_at(T0, 9)
+    played.time.advance(0)
+    probe.take()
+    log = played.logs[T0]
+    log.start, log.batches = 30, [batch for batch in log.batches if batch.first >= 30]
+    probe.drain(5_000)
+    asked = [each for request in played.fetches() for topic in request.topics for each in topic.partitions]
+    assert max(each.fetch_offset for each in asked) >= 30
+    assert min(each.partition_max_bytes for each in asked) > 0
+
+
 def test_a_stop_holds_when_rows_are_put_back() -> None:
     played = cluster(1, rows=0, max_partition_fetch_bytes=1)
     for _ in range(10):

@@ -37,11 +37,17 @@ def test_every_batch_is_packed_once_whoever_does_it(codec: int, count: int, size
     assert [bytes(batch.data) for batch in made] == packed
 
 
-def test_without_a_codec_batches_stay_as_they_are() -> None:
-    made = batches(4, 300_000)
-    before = [batch.data for batch in made]
-    pack_all(made, compression.NONE, None)
-    assert all(batch.data is data for batch, data in zip(made, before, strict=True))
+def test_where_no_thread_can_be_had_everything_is_packed_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(_: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    made = batches(7, 300_000)
+    plain = [bytes(batch.data) for batch in made]
+    monkeypatch.setattr(calls.threading.Thread, "start", refuse)
+    pack_all(made, compression.LZ4, None)
+    assert [bytes(compression.decompress(compression.LZ4, batch.data[HEADER_SIZE:])) for batch in made] == [
+        each[HEADER_SIZE:] for each in plain
+    ]
 
 
 def test_a_little_is_not_worth_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
