@@ -252,6 +252,7 @@ def test_a_member_whose_first_share_went_to_others_before_it_could_take_it_over_
     world.advance(1_000)
     assert world.member.state is not State.STABLE
     world.share = {}
+    world.advance(10_000)  # it is told, and cannot even take over nothing
     world.heard.raises.clear()
     world.advance(10_000)
     assert world.heard.events[-1] == ("assigned", [])
