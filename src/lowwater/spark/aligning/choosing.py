@@ -80,8 +80,8 @@ def _narrowed(survey: Survey, reached: Reached, last_ms: int | None, limit: int)
     if best is not None:
         return _split(survey, best, limit)
     if high.time_ms - low.time_ms > 1:
-        first = survey.at(min(max(survey.earliest_ms(), low.time_ms) + 1, high.time_ms))
-        if first.count > low.count:
+        first = survey.at(min(low.next_ms + 1, high.time_ms))
+        if first.count:
             high = first
     return _split(survey, high, limit)
 

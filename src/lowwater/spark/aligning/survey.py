@@ -26,8 +26,8 @@ class Reached:
 
     @property
     def next_ms(self) -> int:
-        """The earliest row to come, of those that stand ahead."""
-        return min(each.next_ms for each in self.reaches.values() if each.next_ms is not None)
+        """The earliest row to come, of those that are known; the time itself, where none is."""
+        return min((each.next_ms for each in self.reaches.values() if each.next_ms is not None), default=self.time_ms)
 
     @property
     def short(self) -> list[TopicPartition]:
@@ -82,10 +82,10 @@ class Survey:
         if stamp is None or stamp.offset > edge.head:
             return Reach(edge.head, Standing.OPEN)  # what came behind the head is for the next planning
         if stamp.offset == edge.head:
-            return Reach(edge.head, Standing.PAST)
+            return Reach(edge.head, Standing.PAST, next_ms=stamp.time_ms)
         if stamp.offset <= edge.start or stamp.time_ms >= time_ms + self._span_ms:
             return None  # a row out of its time, or a transaction's end, perhaps
-        return Reach(stamp.offset, Standing.PAST)
+        return Reach(stamp.offset, Standing.PAST, next_ms=stamp.time_ms)
 
     def confirmed(self, reached: Reached) -> Reached:
         """The same; but no partition ends at the end of a transaction, when earlier rows are behind that."""

@@ -36,7 +36,8 @@ class Standing(Enum):
 class Reach(NamedTuple):
     """Where a partition is to end at a time. `ahead`: rows before that end stamped at or after the time.
 
-    `next_ms`: the earliest of the rows to come, where the next one is AHEAD. `is_short`: there is more before the time.
+    `next_ms`: of the row behind the end, or, where that is AHEAD, the earliest of the rows to come. `is_short`: there is
+    more before the time.
     """
 
     end: int
@@ -84,7 +85,7 @@ class Window:
             if times[place] > future_ms:
                 ahead += 1
             elif times[place] >= time_ms:
-                return Reach(self.offsets[place], Standing.PAST, ahead)
+                return Reach(self.offsets[place], Standing.PAST, ahead, times[place])
         return Reach(self.behind, Standing.OPEN, ahead)
 
 
