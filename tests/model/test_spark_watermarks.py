@@ -1,5 +1,5 @@
-"""The promise that cuts are for: with a limit, and whatever backlog, a watermark that is longer than the disorder within a
-partition drops nothing, since all partitions come to a time together."""
+"""The promise that cuts are for: with a limit, and whatever backlog, a watermark that is longer than the disorder
+within a partition drops nothing, since all partitions come to a time together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ BURSTS = st.lists(
 
 
 def backlog(chance: random.Random, bursts: list[tuple[int, int, int]]) -> list[list[int]]:
-    """Times by partition: most partitions have most bursts, and a few rows in between; a tenth of the rows comes late."""
+    """Times by partition: most of them have most bursts, and a few rows in between; a tenth of the rows comes late."""
     partitions = []
     for _ in range(PARTITIONS):
         seen = [burst for burst in bursts if chance.random() < 0.8]

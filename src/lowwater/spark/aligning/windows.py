@@ -36,8 +36,8 @@ class Standing(Enum):
 class Reach(NamedTuple):
     """Where a partition is to end at a time. `ahead`: rows before that end stamped at or after the time.
 
-    `next_ms`: of the row behind the end, or, where that is AHEAD, the earliest of the rows to come. `is_short`: there is
-    more before the time.
+    `next_ms`: of the row behind the end, or, where that is AHEAD, the earliest of the rows to come. `is_short`: there
+    is more before the time.
     """
 
     end: int
