@@ -6,7 +6,10 @@ for batch in lowwater.read("orders", start="-1h", stop="latest"):
 
 from __future__ import annotations
 
+import atexit
 import contextlib
+import logging
+import weakref
 from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
@@ -21,6 +24,10 @@ from lowwater.client.wanted import Start, Topics, start_position
 from lowwater.types import TopicPartition
 
 T = TypeVar("T")
+
+LOG = logging.getLogger("lowwater.reader")
+LEAVE_MS = 2_000
+"""How long a reader that nobody closed takes to leave its group."""
 
 
 @written_out
@@ -55,6 +62,8 @@ class Reader(ReaderState):
         except BaseException:
             self.close()
             raise
+        if joins:
+            _remember(self)
 
     def _see(self, look: Callable[[Reading], T]) -> T:
         """With a group, in the thread that keeps the membership: partitions may come and go there."""
@@ -153,10 +162,45 @@ class Reader(ReaderState):
         self._close(is_done=kind is None)
 
     def __del__(self) -> None:
-        """Whoever forgets to close leaves no sockets and no thread behind. The group has to find out by itself."""
         if not getattr(self, "_is_closed", True):
-            with contextlib.suppress(Exception):
-                self._driver.close()
+            self._leave_unclosed()
+
+    def _leave_unclosed(self) -> None:
+        """Whoever forgets to close leaves no sockets, no thread and, in its group, no member behind. What it returned
+        last may not be worked on yet, or never will be: that is not committed."""
+        self._is_closed = True
+        with contextlib.suppress(Exception):
+            if isinstance(self._driver, ThreadedDriver):
+                self._driver.run(_leaving(self._reading), LEAVE_MS)
+        with contextlib.suppress(Exception):
+            self._driver.close()
+
+
+_unclosed: weakref.WeakSet[Reader] = weakref.WeakSet()
+_at_exit: list[object] = []
+
+
+def _remember(reader: Reader) -> None:
+    """At the end of the program it leaves its group, if it is there by then."""
+    if not _at_exit:
+        # Now, and not when this is imported: what is registered last runs first, while clients still have threads.
+        _at_exit.append(atexit.register(_leave_all))
+    _unclosed.add(reader)
+
+
+def _leave_all() -> None:
+    for reader in [one for one in _unclosed if not one._is_closed]:
+        reader._leave_unclosed()
+
+
+async def _leaving(reading: Reading) -> None:
+    if reading.owes_a_commit:
+        LOG.warning(
+            "a reader of the group %s was not closed: what it returned last is not committed and comes again; "
+            "use `with`, or close it when you are done",
+            reading.group,
+        )
+    await reading.close(is_done=False)
 
 
 async def _looking(look: Callable[[Reading], T], reading: Reading) -> T:

@@ -299,6 +299,15 @@ class Reading:
 
     # ---- the end
 
+    @property
+    def group(self) -> str | None:
+        return self._options.group
+
+    @property
+    def owes_a_commit(self) -> bool:
+        """Whether rows were returned that will be committed when the caller is done with them."""
+        return self._commits_by_itself and any(map(self._is_at_hand, self.partitions.plans))
+
     async def close(self, *, is_done: bool = True) -> None:
         """Commit, if that is done at all, leave the group, and let go. `is_done`: with what was returned last too."""
         self._was_finished = self.is_finished
