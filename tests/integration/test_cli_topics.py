@@ -59,6 +59,13 @@ def test_no_topics_are_told_with_the_way_to_make_one() -> None:
     assert done.err == "There are no topics here. `lowwater topics create NAME` makes one.\n"
 
 
+def test_a_pattern_without_a_match_does_not_look_like_an_empty_cluster() -> None:
+    with Broker() as broker:
+        broker.fill("orders", next=1)
+        done = lowwater("topics", "list", "ordres*", "-b", broker.bootstrap)
+        assert (done.code, done.err) == (0, "None of 1 topic matches ordres*.\n")
+
+
 def test_three_hundred_topics_take_as_many_requests_as_one() -> None:
     with Broker() as running, Admin(running.bootstrap) as admin:
         admin.create_topics([NewTopic(f"t-{each}", 3) for each in range(300)]).checked()

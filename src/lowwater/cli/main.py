@@ -50,7 +50,8 @@ def lowwater() -> None:
       lowwater groups lag
       lowwater topics list -b kafka.example:9093 -X security.protocol=SSL
 
-    Every command has a --help of its own. A failure exits with 1, a wrong command line with 2.
+    Every command has a --help of its own. A failure exits with 1, a wrong command line with 2
+    (with 1 where it is that of `cat`, as with kcat).
     """
 
 

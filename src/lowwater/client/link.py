@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections import deque
 from copy import copy
 from enum import Enum
@@ -15,6 +16,11 @@ from lowwater.client.session import Leased, Sent, Session
 from lowwater.pending import Pending
 from lowwater.ports import Timer
 from lowwater.wire.messages import Api
+
+LOG = logging.getLogger("lowwater.client")
+_ALWAYS = float("inf")
+_SILENT_MS = 5_000
+"""So long nothing is said of a broker that cannot be reached; with a wrong address one would wait for nothing."""
 
 
 class State(Enum):
@@ -50,6 +56,7 @@ class Link:
         self.address = address
         self.state = State.IDLE
         self.failures = 0
+        self._silent_until_ms: float | None = None  # before the first connection
         self._failure: ClientError | None = None  # why there was no connection the last time
         self.retry_at_ms = 0.0  # while WAITING
         self.last_used_ms = driver.monotonic_ms()
@@ -202,6 +209,7 @@ class Link:
             _stop(self._timer)
             self.state = State.READY
             self.failures = 0
+            self._silent_until_ms = _ALWAYS
             self._failure = None
             self._watch_idle()
         self._flush()
@@ -220,11 +228,22 @@ class Link:
             self.failures,
             self._driver.ids,
         )
+        if was_connecting:
+            self._tell(error)
         self.state = State.WAITING
         self.retry_at_ms = self._driver.monotonic_ms() + delay_ms
         self._timer = self._driver.call_later(delay_ms, self._again)
         if was_connecting or not error.retriable:
             self._fail_queued(error)
+
+    def _tell(self, error: ClientError) -> None:
+        """Once, if there never was a connection: it is tried for as long as the caller has patience."""
+        now_ms = self._driver.monotonic_ms()
+        if self._silent_until_ms is None:
+            self._silent_until_ms = now_ms + _SILENT_MS
+        elif now_ms >= self._silent_until_ms:
+            self._silent_until_ms = _ALWAYS
+            LOG.warning("%s; it is tried again", error)
 
     def _again(self) -> None:
         self.state = State.IDLE

@@ -145,7 +145,7 @@ class OutgoingRows:
         if column is None or pa.types.is_null(column.type):
             size[:] = _NULL
             return
-        column = _binary(column)
+        column = _binary(field, column)
         self._kept.append(column)
         if not len(column):
             return
@@ -178,7 +178,7 @@ class OutgoingRows:
         return headers
 
 
-def _binary(column: Any) -> Any:
+def _binary(field: str, column: Any) -> Any:
     """The column as bytes."""
     if column.type in _NARROW:
         return column
@@ -187,7 +187,7 @@ def _binary(column: Any) -> Any:
     try:
         return column.cast(pa.binary())
     except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        raise ValueError(f"a column of {column.type} cannot be written as bytes") from error
+        raise ValueError(f"{field} is {column.type}, which cannot be written as bytes: cast it to a string") from error
 
 
 def _pair(values: Any) -> tuple[Any, Any]:

@@ -6,6 +6,7 @@ forms that there are; nothing becomes 0 by accident.
 
 from __future__ import annotations
 
+import difflib
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, tzinfo
@@ -36,7 +37,7 @@ FORMS = (
     ("-5", "five before the end"),
     ("-1h, -30m, -7d, -1h30m", "that long ago (w, d, h, m, s)"),
     ("today", "since midnight"),
-    ("@2026-11-01T00:00Z, @2026-11-01", "that moment; a date or a time without a zone needs one by option"),
+    ("@2026-11-01T00:00Z, @2026-11-01", "that moment; without a zone it needs the option zone"),
     ("s@1793491200000", "that moment in milliseconds since 1970"),
     ("stored|-1h|earliest", "the first of these that has an answer"),
     ("orders=stored,metrics=-1h", "topic by topic"),
@@ -182,7 +183,9 @@ class _Reader:
             return self._number(at, part)
         if _AGO.fullmatch(part):
             return self._ago(at, part)
-        raise self._refuse(at, part, f"{part!r} is not a start position")
+        near = difflib.get_close_matches(part.lower(), [*_WORDS, "today"], n=1)
+        hint = f"; did you mean {near[0]}?" if near else ""
+        raise self._refuse(at, part, f"{part!r} is not a start position{hint}")
 
     def _number(self, at: int, part: str) -> Choice:
         number = _number(part.removeprefix("-"), OFFSET_MAX)
@@ -221,7 +224,7 @@ class _Reader:
                 raise self._refuse(
                     at + 1,
                     part[1:],
-                    f"{part[1:]!r} has no time zone: add Z or +01:00 and the like, or state one by option",
+                    f"{part[1:]!r} has no time zone: add Z or +01:00 and the like, or state one by the option zone",
                 )
             moment = moment.replace(tzinfo=self._zone)
         try:

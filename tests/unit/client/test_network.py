@@ -11,7 +11,7 @@ from tests.unit.client.virtual import LATER, VirtualDriver, network_of, refused,
 from lowwater.client.config import Address
 from lowwater.client.errors import AuthenticationError, ClosedError, ConnectError, DisconnectedError, TlsError
 from lowwater.client.flow import Flow
-from lowwater.client.network import COORDINATING, FETCHING
+from lowwater.client.network import COORDINATING, FETCHING, Network
 from lowwater.wire.messages import FetchRequest, HeartbeatRequest, HeartbeatResponse
 
 A, B, C = Address("a", 1), Address("b", 2), Address("c", 3)
@@ -296,3 +296,32 @@ def test_a_broker_that_wants_quiet_is_left_alone_for_so_long() -> None:
     assert len(driver.requests("Heartbeat")) == 1
     driver.time.advance(2)
     assert len(driver.requests("Heartbeat")) == 2
+
+
+def ask_for(driver: VirtualDriver, network: Network, seconds: int) -> None:
+    """As whoever does not give up."""
+    for _ in range(seconds):
+        network.ask_any(BEAT)
+        driver.time.advance(1_000)
+
+
+def test_a_broker_that_cannot_be_reached_is_told_once_when_it_takes_long(caplog: pytest.LogCaptureFixture) -> None:
+    driver = brokers({})
+    driver.unreachable = {A: refused(A)}
+    network = network_of(driver)
+    ask_for(driver, network, 4)
+    assert not caplog.records
+    ask_for(driver, network, 26)
+    [record] = caplog.records
+    assert (record.levelname, record.message) == ("WARNING", f"{A} refuses connections; it is tried again")
+
+
+def test_nothing_is_said_of_one_that_could_be_reached_before(caplog: pytest.LogCaptureFixture) -> None:
+    driver = brokers({"Heartbeat": HeartbeatResponse()})
+    network = network_of(driver)
+    ask_for(driver, network, 1)
+    driver.unreachable = {A: refused(A)}
+    [line] = driver.open_lines
+    line.drop()
+    ask_for(driver, network, 30)
+    assert not caplog.records

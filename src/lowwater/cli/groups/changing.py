@@ -217,7 +217,9 @@ class _Result:
                 click.echo(f"{group}: done" if self._plan.is_whole_group else f"{group}: there was nothing to change")
         elif carried.done or not carried.failed:
             done = f"done for {counted(len(carried.done), 'partition')}" if carried.failed else "done"
-            click.echo(f"{group}: {done}; `lowwater groups undo {group}` takes it back (change {carried.change.id})")
+            click.echo(
+                f"{group}: {done}; `lowwater groups undo {group} --execute` takes it back (change {carried.change.id})"
+            )
 
 
 def _offset(committed: Committed | None) -> int | None:

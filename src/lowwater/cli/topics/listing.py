@@ -51,6 +51,8 @@ def command(topics: tuple[str, ...], internal: bool, quiet: bool, output: Output
             click.echo("".join(f"{name}\n" for name in names), nl=False)
         else:
             _print(connected, {name: known[name] for name in names}, output)
+            if not names and not missing and output.is_for_people:
+                click.echo(_nothing(topics, len(known)), err=True)
         if missing:
             raise not_there(missing, known)
 
@@ -73,10 +75,14 @@ def _print(connected: Connected, topics: dict[str, DescribedTopic], output: Outp
         return
     has_trouble = any(row["trouble"] for row in rows)
     output.rows([column for column in COLUMNS if has_trouble or column.name != "trouble"], rows)
-    if not rows:
-        click.echo("There are no topics here. `lowwater topics create NAME` makes one.", err=True)
-    elif sys.stdout.isatty() and len(rows) > 1:
+    if sys.stdout.isatty() and len(rows) > 1:
         click.secho(_total(rows), dim=True)
+
+
+def _nothing(patterns: tuple[str, ...], known: int) -> str:
+    if patterns and known:
+        return f"None of {counted(known, 'topic')} matches {' or '.join(patterns)}."
+    return "There are no topics here. `lowwater topics create NAME` makes one."
 
 
 def _row(topic: DescribedTopic, facts: Facts) -> Row:

@@ -25,6 +25,7 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
         ("-C -t a file", "file/topic list only allowed in producer(-P)/kafkaconsumer(-G) mode"),
         ("-L file", "file/topic list only allowed"),
         ("-C -t a -o junk", "'junk' is not a start position"),
+        ("-C -t a -o earlist", "'earlist' is not a start position; did you mean earliest?"),
         ("-C -t a -o 1.5", "'1.5' is not a start position"),
         ("-C -t a -o -", "'-' is not a start position"),
         ("-C -t a -o s@x", "s@ takes milliseconds since 1970, not 'x'"),
