@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 
 from lowwater.spark.options import SourceOptions
@@ -155,13 +154,7 @@ def _shared(one: Source, other: Source) -> str | None:
 def _read_by_both(one: Source, other: Source) -> Iterator[str]:
     for topic in topics_of(one):
         numbers, others = one.partitions.get(topic), other.partitions.get(topic)
-        if reads_topic(other, topic) and (numbers is None or others is None or set(numbers) & set(others)):
+        if other.reads(topic) and (numbers is None or others is None or set(numbers) & set(others)):
             yield topic
     if one.pattern is not None:
-        yield from (topic for topic in topics_of(other) if reads_topic(one, topic))
-
-
-def reads_topic(source: Source, topic: str) -> bool:
-    if source.pattern is not None:
-        return re.fullmatch(source.pattern, topic) is not None
-    return topic in topics_of(source)
+        yield from (topic for topic in topics_of(other) if one.reads(topic))

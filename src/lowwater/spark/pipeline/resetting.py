@@ -137,18 +137,8 @@ def _moved(model: Model, move: Move) -> dict[TopicPartition, int]:
     with admin_of(model, source) as admin:
         topics = [*source.topics, *source.partitions]
         if source.pattern is not None:
-            topics = _matching(source.pattern, admin.list_topics())
+            topics = [topic for topic in admin.list_topics() if source.reads(topic)]
         offsets = admin.offsets_at(move.to, topics, group=source.group)
-        kept = {one: at for one, at in offsets.items() if not source.partitions or _is_read(source, one)}
+        kept = {one: at for one, at in offsets.items() if source.reads(one)}
         admin.alter_group_offsets(source.group, kept).checked()
     return kept
-
-
-def _matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    import re
-
-    return [topic for topic in topics if re.fullmatch(pattern, topic)]
-
-
-def _is_read(source: Source, one: TopicPartition) -> bool:
-    return one.partition in source.partitions.get(one.topic, ())
