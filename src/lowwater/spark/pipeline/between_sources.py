@@ -10,7 +10,7 @@ from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.queries import queries
 from lowwater.spark.pipeline.source_options import reading_options
-from lowwater.spark.pipeline.together import are_cut_together, option_of, starts_of, topics_of
+from lowwater.spark.pipeline.together import are_cut_together, option_of, start_alike, starts_of, topics_of
 
 # Of options that a source of such a query cannot have for itself: what says it for all of them.
 _SAID_FOR_ALL = {
@@ -103,12 +103,12 @@ def _check_stored(query: Sequence[Source], source: Source, report: Report) -> No
 
 
 def _check_same_topic(one: Source, other: Source, report: Report) -> None:
-    for topic in sorted(set(topics_of(one)).intersection(topics_of(other))):
-        wishes = [(each.topics.get(topic) or each.default, each.partitions) for each in map(starts_of, (one, other))]
-        if wishes[0] != wishes[1]:
+    """Of patterns the topics that the other one names: there are no more names yet."""
+    for topic in dict.fromkeys(_read_by_both(one, other)):
+        if not start_alike(topic, one, other):
             what = f"{_TOGETHER}: {topic} begins elsewhere in the source {one.name}"
-            report.key(("source", other.name, "start"), what, f"give both the same start; {_WAY_OUT}")
-        if one.limit != other.limit:
+            report.key(("source", other.name, "start"), what, f"give both the same start in it; {_WAY_OUT}")
+        if one.limit != other.limit and one.pattern is None and other.pattern is None:
             what = f"{_TOGETHER}: {topic} has another limit in the source {one.name}"
             report.key(("source", other.name, "limit"), what, f"give both the same; {_WAY_OUT}")
 

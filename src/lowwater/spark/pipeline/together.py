@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lowwater.positions.grammar import parse_starts
 from lowwater.positions.position import Ago, AtTime, Choice, Latest, StartPosition, StartPositions, Today
 from lowwater.spark.pipeline.model import Model, Source
+from lowwater.types import TopicPartition
 
 
 def are_cut_together(model: Model, query: Sequence[Source]) -> bool:
@@ -31,8 +32,9 @@ def other_topics(source: Source, query: Sequence[Source]) -> list[str]:
 
 
 def common_limit(source: Source, query: Sequence[Source]) -> int | None:
-    """Counts the rows of all topics."""
-    if not other_topics(source, query):
+    """Counts the rows of all topics. Sources of the very same topics count the same rows, each by its own."""
+    named = {frozenset(topics_of(each)) for each in query if each.pattern is None}
+    if len(named) <= 1 and not other_topics(source, query):
         return source.limit
     limits = [each.limit for each in query if each.limit is not None]
     return sum(limits) if limits else None
@@ -42,7 +44,7 @@ def common_start(source: Source, query: Sequence[Source]) -> str:
     """Where each topic begins, by the source that reads it; those of a pattern have no names yet."""
     wishes = [starts_of(each) for each in query]
     topics = {
-        topic: each.topics.get(topic) or each.default or StartPosition((Latest(),))
+        topic: _start_in(topic, each)
         for reader, each in zip(query, wishes, strict=True)
         for topic in topics_of(reader)
     }
@@ -51,6 +53,24 @@ def common_start(source: Source, query: Sequence[Source]) -> str:
         return str(StartPositions(None, topics, partitions))
     own = starts_of(source)
     return str(StartPositions(own.default, {**own.topics, **topics}, partitions))
+
+
+def start_alike(topic: str, one: Source, other: Source) -> bool:
+    """Whether a topic that both read begins at the same place in both, in all of its partitions."""
+    starts, others = starts_of(one), starts_of(other)
+    if _start_in(topic, starts) != _start_in(topic, others):
+        return False
+    named = {each for each in (*starts.partitions, *others.partitions) if each.topic == topic}
+    return all(_start_at(each, starts) == _start_at(each, others) for each in named)
+
+
+def _start_in(topic: str, starts: StartPositions) -> StartPosition:
+    """A stream begins at the end of topics that its start says nothing of."""
+    return starts.topics.get(topic) or starts.default or StartPosition((Latest(),))
+
+
+def _start_at(one: TopicPartition, starts: StartPositions) -> StartPosition:
+    return starts.partitions.get(one) or _start_in(one.topic, starts)
 
 
 def at_one_moment(source: Source, now_ms: int) -> Source:

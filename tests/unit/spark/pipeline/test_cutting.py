@@ -86,6 +86,18 @@ def test_limits_of_aligned_sources_count_together():
     assert [each["maxOffsetsPerTrigger"] for each in told(both)] == ["1500", "1500"]
 
 
+def test_sources_that_share_some_topics_have_one_limit():
+    more = 'limit = 1000\noptions = { commitOffsets = false }\n'
+    text = source(PAYMENTS, "limit = 1000", spoilt(ORDERS, f'topics = ["orders", "payments"]\n{more}', CUT))
+    assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["2000", "2000"]
+
+
+def test_sources_of_the_same_topics_have_the_limit_of_each():
+    again = 'topics = "orders"\nlimit = 500\noptions = { commitOffsets = false }\n'
+    text = spoilt(PAYMENTS, again, source(ORDERS, "limit = 500"))
+    assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["500", "500"]
+
+
 def test_alignment_can_be_left_out():
     text = source('cut = "10m"\n', "align = false", source(PAYMENTS, "limit = 1000"))
     orders, payments = told(text)
@@ -196,6 +208,19 @@ def test_a_topic_that_two_sources_read_has_one_start_and_one_limit():
     [(_, _, path, words)] = problems(spoilt('group = "b"\nstart = "-7d"', 'group = "b"\nstart = "-8d"', twice))
     assert path == "source.payments.start"
     assert "begins elsewhere in the source orders" in words
+
+
+def test_a_pattern_may_match_a_topic_of_another_source_where_both_begin_alike():
+    """Otherwise it would be told to begin where the other does, and pass over rows without a word."""
+    eu = spoilt(ORDERS, 'topics = "orders-eu"\nstart = "latest"\n', CUT)
+    text = spoilt(PAYMENTS, 'pattern = "orders.*"\nstart = "earliest"\ngroup = "b"\n', eu)
+    [(line, _, path, words)] = problems(text)
+    assert (text.splitlines()[line - 1], path) == ('start = "earliest"', "source.payments.start")
+    assert "orders-eu begins elsewhere in the source orders" in words
+    assert "align = false" in words
+    for start in ("latest", "orders-eu=latest,earliest", "orders-us=earliest", "orders-eu[0]=latest,latest"):
+        assert problems(spoilt('start = "earliest"', f'start = "{start}"', text)) == []
+    assert problems(spoilt('"orders.*"', '"orders-u.*"', text)) == []
 
 
 def test_a_start_names_topics_that_are_read():
