@@ -44,9 +44,7 @@ def common_start(source: Source, query: Sequence[Source]) -> str:
     """Where each topic begins, by the source that reads it; those of a pattern have no names yet."""
     wishes = [starts_of(each) for each in query]
     topics = {
-        topic: _start_in(topic, each)
-        for reader, each in zip(query, wishes, strict=True)
-        for topic in topics_of(reader)
+        topic: _start_in(topic, each) for reader, each in zip(query, wishes, strict=True) for topic in topics_of(reader)
     }
     partitions = {one: wish for each in wishes for one, wish in each.partitions.items()}
     if source.pattern is None:

@@ -87,7 +87,7 @@ def test_limits_of_aligned_sources_count_together():
 
 
 def test_sources_that_share_some_topics_have_one_limit():
-    more = 'limit = 1000\noptions = { commitOffsets = false }\n'
+    more = "limit = 1000\noptions = { commitOffsets = false }\n"
     text = source(PAYMENTS, "limit = 1000", spoilt(ORDERS, f'topics = ["orders", "payments"]\n{more}', CUT))
     assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["2000", "2000"]
 
