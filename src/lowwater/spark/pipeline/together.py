@@ -46,11 +46,18 @@ def common_start(source: Source, query: Sequence[Source]) -> str:
     topics = {
         topic: _start_in(topic, each) for reader, each in zip(query, wishes, strict=True) for topic in topics_of(reader)
     }
-    partitions = {one: wish for each in wishes for one, wish in each.partitions.items()}
+    partitions = {one: wish for each in wishes for one, wish in each.partitions.items() if one.topic in topics}
     if source.pattern is None:
         return str(StartPositions(None, topics, partitions))
     own = starts_of(source)
-    return str(StartPositions(own.default, {**own.topics, **topics}, partitions))
+    return str(StartPositions(own.default, {**own.topics, **topics}, {**own.partitions, **partitions}))
+
+
+def own_start(source: Source, start: str) -> str:
+    """A start of this source without what it says of topics that are followed and not read."""
+    starts = parse_starts(start, zone_of(source))
+    own = starts.only(source.reads)
+    return start if own == starts else str(own) or str(Latest())
 
 
 def start_alike(topic: str, one: Source, other: Source) -> bool:
@@ -114,11 +121,8 @@ def option_of(source: Source, name: str) -> str | None:
 
 def strangers_of(source: Source) -> Iterator[str]:
     """What its start names, and it neither reads nor is aligned with by an option."""
-    aligned = (topic.strip() for topic in (option_of(source, "alignWith") or "").split(","))
-    starts, read = starts_of(source), {*topics_of(source), *aligned}
-    if source.pattern is not None:
-        return
-    yield from (topic for topic in starts.topics if topic not in read)
-    for one in starts.partitions:
-        if one.topic not in read:
-            yield f"{one.topic}[{one.partition}]"
+    followed = {topic.strip() for topic in (option_of(source, "alignWith") or "").split(",")}
+    for one in starts_of(source).named:
+        topic, shown = (one, one) if isinstance(one, str) else (one.topic, f"{one.topic}[{one.partition}]")
+        if topic not in followed and not source.reads(one):
+            yield shown

@@ -128,6 +128,14 @@ def test_a_source_by_pattern_follows_the_others_which_do_not_wait_for_it():
     assert warning == "source.payments: it reads by pattern, so the other sources of out are cut without it"
 
 
+def test_partitions_that_a_pattern_begins_elsewhere_are_not_told_to_who_does_not_follow_them():
+    orders, payments = told(spoilt(PAYMENTS, 'pattern = "pay.*"\nstart = "earliest,pay[0]=5"\n', CUT))
+    assert (orders["start"], payments["start"]) == (
+        "orders=stored|earliest",
+        "earliest,orders=stored|earliest,pay[0]=5",
+    )
+
+
 # ---- how long they wait
 
 
@@ -157,6 +165,27 @@ def test_dead_letters_are_read_without_cuts():
     assert not {"cut", "idletimeout", "alignwith"} & {name.lower() for name in options}
     assert (options["includeHeaders"], options["commitOffsets"]) == ("true", "false")
     assert SourceOptions.parse(options, streaming=True).cut_ms is None
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        ("orders=-1w,payments=-4w,refunds[1]=5", "orders=-1w"),
+        ("payments=-4w", "latest"),
+        ("payments=-4w,today", "today"),
+        ("orders=-7d,earliest", "orders=-7d,earliest"),
+    ],
+)
+def test_dead_letters_begin_where_their_source_does_whatever_else_its_start_names(start, left):
+    more = f'start = "{start}"\noptions = {{ alignWith = "payments,refunds" }}'
+    model = model_of(source(ORDERS, more, alone(CUT)))
+    assert dead_letter_reading(model, model.sources[0])["start"] == left
+
+
+def test_so_they_do_where_it_is_an_option():
+    more = 'options = { alignWith = "payments", start = "orders=-1w,payments=-4w" }'
+    model = model_of(source(ORDERS, more, alone(CUT)))
+    assert dead_letter_reading(model, model.sources[0])["start"] == "orders=-1w"
 
 
 # ---- what cannot be cut together
@@ -230,6 +259,22 @@ def test_a_start_names_topics_that_are_read():
     [(_, _, path, words)] = problems(source(ORDERS, 'start = "payments[1]=5,earliest"'))
     assert path == "source.orders.start"
     assert "names payments[1], which is not read" in words
+
+
+def test_a_start_names_partitions_that_are_read():
+    some = spoilt(ORDERS, 'partitions = { orders = [0, 2] }\nstart = "orders[2]=5,earliest"\n', alone(CUT))
+    assert problems(some) == []
+    [(_, _, path, words)] = problems(spoilt("orders[2]", "orders[1]", some))
+    assert path == "source.orders.start"
+    assert "names orders[1], which is not read" in words
+
+
+def test_a_start_names_topics_that_the_pattern_matches():
+    text = spoilt(ORDERS, 'pattern = "ord.*"\nstart = "orders=-7d,order[0]=5,earliest"\n', alone(CUT))
+    assert problems(text) == []
+    [(_, _, path, words)] = problems(spoilt("orders=-7d", "odrers=-7d", text))
+    assert path == "source.orders.start"
+    assert "names odrers, which is not read" in words
 
 
 def test_a_start_may_name_topics_that_its_source_is_aligned_with_by_hand():
