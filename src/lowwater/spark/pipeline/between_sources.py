@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.problems import Report
-from lowwater.spark.pipeline.queries import queries
+from lowwater.spark.pipeline.queries import Query, queries
 from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.together import are_cut_together, option_of, start_alike, starts_of, topics_of
 
@@ -29,21 +29,26 @@ _WAY_OUT = "or align = false, at the top, lets each be cut for itself"
 
 def check_sources(model: Model, report: Report) -> None:
     """Of a model in which nothing else is wrong."""
-    for query in queries(model):
-        sources = [source for source in model.sources if source.name in query.reads]
-        if are_cut_together(model, sources):
-            _check_together(model, sources, report)
+    for _, sources in _cut_together(model):
+        _check_together(model, sources, report)
     _check_groups(model, report)
 
 
 def not_waited_for(model: Model) -> Iterator[str]:
     """Of sources whose topics the others of their query do not know."""
-    for query in queries(model):
-        sources = [source for source in model.sources if source.name in query.reads]
-        for source in sources if are_cut_together(model, sources) else ():
+    for query, sources in _cut_together(model):
+        for source in sources:
             if source.pattern is not None:
                 what = f"it reads by pattern, so the other sources of {query.label} are cut without it"
                 yield f"source.{source.name}: {what}"
+
+
+def _cut_together(model: Model) -> Iterator[tuple[Query, list[Source]]]:
+    """Queries with several sources that are cut together, and those."""
+    for query in queries(model):
+        sources = [source for source in model.sources if source.name in query.reads]
+        if are_cut_together(model, sources):
+            yield query, sources
 
 
 # ---- sources that are cut together
@@ -123,8 +128,14 @@ def _check_groups(model: Model, report: Report) -> None:
             continue
         if (shared := _shared(one, other)) is not None:
             what = f"{one.name} reads {shared} too, and both commit to the group {_group(other)!r}"
-            hint = "give each a group of its own, or one of them options = { commitOffsets = false }"
-            report.key(("source", other.name, "group"), what, hint)
+            report.key(("source", other.name, "group"), what, _group_hint(model, one, other))
+
+
+def _group_hint(model: Model, one: Source, other: Source) -> str:
+    """Sources that are cut together may have to begin by the same group."""
+    if any(one in sources and other in sources for _, sources in _cut_together(model)):
+        return "give one of them options = { commitOffsets = false }"
+    return "give each a group of its own, or one of them options = { commitOffsets = false }"
 
 
 def _committing(model: Model) -> list[Source]:

@@ -88,7 +88,7 @@ def test_limits_of_aligned_sources_count_together():
 
 def test_sources_that_share_some_topics_have_one_limit():
     more = "limit = 1000\noptions = { commitOffsets = false }\n"
-    text = source(PAYMENTS, "limit = 1000", spoilt(ORDERS, f'topics = ["orders", "payments"]\n{more}', CUT))
+    text = source(PAYMENTS, "limit = 1000", spoilt(ORDERS, f'topics = ["orders", "payments", "refunds"]\n{more}', CUT))
     assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["2000", "2000"]
 
 
@@ -237,6 +237,44 @@ def test_a_topic_that_two_sources_read_has_one_start_and_one_limit():
     [(_, _, path, words)] = problems(spoilt('group = "b"\nstart = "-7d"', 'group = "b"\nstart = "-8d"', twice))
     assert path == "source.payments.start"
     assert "begins elsewhere in the source orders" in words
+
+
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("orders=-7d,others[0]=5,latest", "-7d"),
+        ("others=-7d", "latest"),
+        ("orders[1]=-7d,-7d", "orders=-7d"),
+    ],
+)
+def test_starts_that_say_the_same_of_a_topic_in_other_words_are_the_same(one, other):
+    twice = spoilt(PAYMENTS, f'topics = "orders"\ngroup = "b"\nstart = "{other}"\n', CUT)
+    text = spoilt(
+        '[source.orders]\ntopics = "orders"\n',
+        f'[source.orders]\ntopics = ["orders", "others"]\nstart = "{one}"\n',
+        twice,
+    )
+    assert problems(text) == []
+
+
+def test_partitions_of_a_topic_that_two_sources_read_begin_alike():
+    twice = spoilt(
+        PAYMENTS, 'topics = "orders"\ngroup = "b"\nstart = "-7d"\n', source(ORDERS, 'start = "-7d,orders[1]=5"')
+    )
+    [(_, _, path, _)] = problems(twice)
+    assert path == "source.payments.start"
+
+
+def test_a_join_of_a_topic_with_itself_is_told_the_way_out_that_there_is():
+    """A group of its own would be refused: both begin by the same one."""
+    twice = spoilt(PAYMENTS, 'topics = "orders"\n', CUT)
+    [(_, _, path, words)] = problems(twice)
+    assert path == "source.payments.group"
+    assert "commitOffsets = false" in words
+    assert "group of its own" not in words
+    assert problems(spoilt("[[step]]", "[source.payments.options]\ncommitOffsets = false\n[[step]]", twice)) == []
+    [(_, _, _, words)] = problems(spoilt('cut = "10m"\n', "", twice))
+    assert "give each a group of its own, or one of them options" in words
 
 
 def test_a_pattern_may_match_a_topic_of_another_source_where_both_begin_alike():
