@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, tzinfo
 from typing import TypeAlias
@@ -125,6 +125,17 @@ class StartPositions:
 
     def of(self, one: TopicPartition) -> StartPosition | None:
         return self.partitions.get(one) or self.topics.get(one.topic) or self.default
+
+    def only(self, is_meant: Callable[[str | TopicPartition], bool]) -> StartPositions:
+        """Without the wishes for topics and partitions that are not meant."""
+        topics = {topic: wish for topic, wish in self.topics.items() if is_meant(topic)}
+        partitions = {one: wish for one, wish in self.partitions.items() if is_meant(one)}
+        return StartPositions(self.default, topics, partitions)
+
+    @property
+    def named(self) -> list[str | TopicPartition]:
+        """What there is a wish of its own for."""
+        return [*self.topics, *self.partitions]
 
     @property
     def needs_group(self) -> bool:

@@ -86,6 +86,7 @@ class _Commits:
         self._done: Mapping[TopicPartition, int] = {}
         self._strangers: set[str] = set()
         self._failed_ms: float | None = None
+        self._complaint = ""
         self.flow: Flow[None] | None = None
 
     @property
@@ -108,10 +109,16 @@ class _Commits:
             offset, self._wanted = self._wanted, None
             try:
                 await self._commit(offset)
-                self._failed_ms = None
+                self._failed_ms, self._complaint = None, ""
             except ClientError as error:
                 self._failed_ms = self._driver.monotonic_ms()
-                LOG.warning("offsets were not committed, the query goes on: %s", error)
+                self._complain(str(error))
+
+    def _complain(self, why: str) -> None:
+        """Once, as long as it stays the same: a topic may be refused for the life of the query."""
+        if why != self._complaint:
+            LOG.warning("offsets were not committed, the query goes on: %s", why)
+        self._complaint = why
 
     async def _commit(self, offset: Offset) -> None:
         lineage = offset.lineage or self._lineage

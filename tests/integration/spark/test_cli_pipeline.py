@@ -132,6 +132,39 @@ def test_reset_of_a_group_goes_by_start_positions(run, shop):
     assert shop.committed() == {0: 90, 1: 30}
 
 
+@pytest.fixture
+def two_sources(shop: Shop) -> str:
+    """The shop with a second topic, read by a pattern; its name."""
+    other = fresh("payments")
+    with Admin(shop.broker.bootstrap) as admin:
+        admin.create_topics([NewTopic(other, 1)]).checked()
+    shop.broker.fill(other, 0, next=20)
+    text = Path(shop.file).read_text().replace('from = "orders", format = "noop"', 'from = "more", format = "noop"')
+    Path(shop.file).write_text(f'{text}source.more = {{ pattern = "{other}.*", group = "{shop.group}-more" }}\n')
+    return other
+
+
+def test_reset_takes_a_position_for_each_topic_of_several_sources(run, shop, two_sources):
+    to = f"{shop.topic}=earliest,{two_sources}=15"
+    assert run("reset", "--to", to, "--dry-run").exit_code == 0
+    done = run("reset", "--to", to, "--yes")
+    assert done.exit_code == 0, done.output
+    assert f"{two_sources}-0 begins at 15" in done.output
+    assert shop.committed() == {0: 0, 1: 0}
+
+
+def test_no_group_is_moved_where_a_position_says_nothing_of_a_topic(run, shop, two_sources):
+    assert run("reset", "--to", f"{shop.topic}=earliest", "--yes").exit_code == 2
+    assert shop.committed() == {0: 60, 1: 40}
+    assert shop.checkpoint.exists()
+
+
+def test_a_slip_in_a_position_is_told_by_a_dry_run_too(run, shop, two_sources):
+    done = run("reset", "--to", f"{shop.topic}s=earliest,latest", "--dry-run")
+    assert done.exit_code == 2
+    assert f"did you mean '{shop.topic}'?" in done.stderr
+
+
 def test_nothing_goes_when_the_broker_cannot_be_reached(run, shop):
     shop.point_at("127.0.0.1:1")
     assert run("reset", "--to", "earliest", "--yes").exit_code == 75

@@ -335,6 +335,24 @@ def test_partitions_that_are_refused_are_tried_again_and_said_not_to_be_committe
     assert committed() == {0: 100, 1: 50}
 
 
+def test_what_is_refused_again_and_again_is_said_once(query, committed, warnings, broker, monkeypatch) -> None:
+    monkeypatch.setattr(following, "REST_MS", 0)
+    planner = query()
+    planner.stop_at_what_is_there()
+    end = batch(planner, planner.initial_offset())
+    broker.faults.fail("OffsetCommit", ErrorCode.TOPIC_AUTHORIZATION_FAILED, times=3)
+    for left in (2, 1, 0):
+        planner.latest_offset(end, None)
+        assert broker.faults.left("OffsetCommit") == left
+    assert len(warnings()) == 1
+    broker.faults.fail("OffsetCommit", ErrorCode.UNKNOWN_MEMBER_ID)
+    planner.latest_offset(end, None)
+    assert len(warnings()) == 2  # which is something else
+    planner.latest_offset(end, None)
+    assert committed() == {0: 100, 1: 50}
+    assert len(warnings()) == 2
+
+
 def test_who_commits_for_a_query_hears_that_partitions_were_refused(query, broker, options, topic, group) -> None:
     given: SourceOptions = options(subscribe=topic, group=group)
     planner = query()

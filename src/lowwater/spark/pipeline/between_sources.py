@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import re
 from collections.abc import Iterator, Sequence
 
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.problems import Report
-from lowwater.spark.pipeline.queries import queries
+from lowwater.spark.pipeline.queries import Query, queries
 from lowwater.spark.pipeline.source_options import reading_options
-from lowwater.spark.pipeline.together import are_cut_together, option_of, starts_of, topics_of
+from lowwater.spark.pipeline.together import are_cut_together, option_of, start_alike, starts_of, topics_of
 
 # Of options that a source of such a query cannot have for itself: what says it for all of them.
 _SAID_FOR_ALL = {
@@ -30,21 +29,26 @@ _WAY_OUT = "or align = false, at the top, lets each be cut for itself"
 
 def check_sources(model: Model, report: Report) -> None:
     """Of a model in which nothing else is wrong."""
-    for query in queries(model):
-        sources = [source for source in model.sources if source.name in query.reads]
-        if are_cut_together(model, sources):
-            _check_together(model, sources, report)
+    for _, sources in _cut_together(model):
+        _check_together(model, sources, report)
     _check_groups(model, report)
 
 
 def not_waited_for(model: Model) -> Iterator[str]:
     """Of sources whose topics the others of their query do not know."""
-    for query in queries(model):
-        sources = [source for source in model.sources if source.name in query.reads]
-        for source in sources if are_cut_together(model, sources) else ():
+    for query, sources in _cut_together(model):
+        for source in sources:
             if source.pattern is not None:
                 what = f"it reads by pattern, so the other sources of {query.label} are cut without it"
                 yield f"source.{source.name}: {what}"
+
+
+def _cut_together(model: Model) -> Iterator[tuple[Query, list[Source]]]:
+    """Queries with several sources that are cut together, and those."""
+    for query in queries(model):
+        sources = [source for source in model.sources if source.name in query.reads]
+        if are_cut_together(model, sources):
+            yield query, sources
 
 
 # ---- sources that are cut together
@@ -104,12 +108,12 @@ def _check_stored(query: Sequence[Source], source: Source, report: Report) -> No
 
 
 def _check_same_topic(one: Source, other: Source, report: Report) -> None:
-    for topic in sorted(set(topics_of(one)).intersection(topics_of(other))):
-        wishes = [(each.topics.get(topic) or each.default, each.partitions) for each in map(starts_of, (one, other))]
-        if wishes[0] != wishes[1]:
+    """Of patterns the topics that the other one names: there are no more names yet."""
+    for topic in dict.fromkeys(_read_by_both(one, other)):
+        if not start_alike(topic, one, other):
             what = f"{_TOGETHER}: {topic} begins elsewhere in the source {one.name}"
-            report.key(("source", other.name, "start"), what, f"give both the same start; {_WAY_OUT}")
-        if one.limit != other.limit:
+            report.key(("source", other.name, "start"), what, f"give both the same start in it; {_WAY_OUT}")
+        if one.limit != other.limit and one.pattern is None and other.pattern is None:
             what = f"{_TOGETHER}: {topic} has another limit in the source {one.name}"
             report.key(("source", other.name, "limit"), what, f"give both the same; {_WAY_OUT}")
 
@@ -124,8 +128,14 @@ def _check_groups(model: Model, report: Report) -> None:
             continue
         if (shared := _shared(one, other)) is not None:
             what = f"{one.name} reads {shared} too, and both commit to the group {_group(other)!r}"
-            hint = "give each a group of its own, or one of them options = { commitOffsets = false }"
-            report.key(("source", other.name, "group"), what, hint)
+            report.key(("source", other.name, "group"), what, _group_hint(model, one, other))
+
+
+def _group_hint(model: Model, one: Source, other: Source) -> str:
+    """Sources that are cut together may have to begin by the same group."""
+    if any(one in sources and other in sources for _, sources in _cut_together(model)):
+        return "give one of them options = { commitOffsets = false }"
+    return "give each a group of its own, or one of them options = { commitOffsets = false }"
 
 
 def _committing(model: Model) -> list[Source]:
@@ -155,13 +165,7 @@ def _shared(one: Source, other: Source) -> str | None:
 def _read_by_both(one: Source, other: Source) -> Iterator[str]:
     for topic in topics_of(one):
         numbers, others = one.partitions.get(topic), other.partitions.get(topic)
-        if reads_topic(other, topic) and (numbers is None or others is None or set(numbers) & set(others)):
+        if other.reads(topic) and (numbers is None or others is None or set(numbers) & set(others)):
             yield topic
     if one.pattern is not None:
-        yield from (topic for topic in topics_of(other) if reads_topic(one, topic))
-
-
-def reads_topic(source: Source, topic: str) -> bool:
-    if source.pattern is not None:
-        return re.fullmatch(source.pattern, topic) is not None
-    return topic in topics_of(source)
+        yield from (topic for topic in topics_of(other) if one.reads(topic))

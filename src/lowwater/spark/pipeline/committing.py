@@ -13,7 +13,6 @@ from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.queries import Query
 from lowwater.spark.pipeline.source_options import reading_options
-from lowwater.spark.pipeline.status import reads
 from lowwater.types import TopicPartition
 
 LOG = logging.getLogger("lowwater.spark")
@@ -44,7 +43,7 @@ def _readers(model: Model, query: Query, partitions: Collection[TopicPartition])
     return [
         source
         for source in model.sources
-        if source.name in query.reads and partitions and all(reads(source, one) for one in partitions)
+        if source.name in query.reads and partitions and all(source.reads(one) for one in partitions)
     ]
 
 

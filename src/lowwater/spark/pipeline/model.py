@@ -9,6 +9,7 @@ from pathlib import PurePosixPath
 from typing import Any, Literal, TypeAlias
 
 from lowwater.spark.pipeline.secrets import Secrets
+from lowwater.types import TopicPartition
 
 OutputMode: TypeAlias = Literal["append", "update", "complete"]
 OUTPUT_MODES: tuple[OutputMode, ...] = ("append", "update", "complete")
@@ -67,6 +68,15 @@ class Source:
     def keeps_errors(self) -> bool:
         """Whether rows that cannot be decoded go on with their reason, to be dropped or kept elsewhere."""
         return self.bad_rows.action != "fail"
+
+    def reads(self, one: str | TopicPartition) -> bool:
+        """Whether a topic, or a partition, may be one of this source's; of a topic it may be some partitions."""
+        topic = one if isinstance(one, str) else one.topic
+        if self.pattern is not None:
+            return re.fullmatch(self.pattern, topic) is not None
+        if topic in self.topics:
+            return True
+        return topic in self.partitions if isinstance(one, str) else one.partition in self.partitions.get(topic, ())
 
     @property
     def described(self) -> str:

@@ -15,10 +15,12 @@ from pathlib import Path
 
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError, parse_starts
+from lowwater.positions.names import refuse_strangers
 from lowwater.spark.checkpoint import CheckpointError, local_folder
 from lowwater.spark.pipeline.model import FILE_FORMATS, Model, Sink, Source
 from lowwater.spark.pipeline.queries import Query, queries
 from lowwater.spark.pipeline.status import admin_of
+from lowwater.spark.pipeline.together import topics_of
 from lowwater.types import TopicPartition
 
 SINK_LOG = "_spark_metadata"
@@ -70,13 +72,14 @@ def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = Non
 
 
 def reset(model: Model, planned: Plan) -> dict[TopicPartition, int]:
-    """Does it; where groups stand now. Groups come first: when that fails, nothing is gone yet."""
-    moved: dict[TopicPartition, int] = {}
-    for move in planned.moves:
-        moved |= _moved(model, move)
+    """Does it; where groups stand now. Groups come first, and none before all are known: then nothing is gone yet."""
+    found = [(move, _offsets(model, move)) for move in planned.moves]
+    for move, offsets in found:
+        with admin_of(model, move.source) as admin:
+            admin.alter_group_offsets(move.source.group, offsets).checked()
     for removal in planned.removals:
         shutil.rmtree(removal.folder)
-    return moved
+    return {one: at for _, offsets in found for one, at in offsets.items()}
 
 
 def _chosen(model: Model, sinks: Sequence[str]) -> tuple[Query, ...]:
@@ -124,31 +127,37 @@ def _local(location: str) -> Path:
 def _moves(model: Model, chosen: Iterable[Query], to: str | None) -> list[Move]:
     if to is None:
         return []
+    names = {name for query in chosen for name in query.commits}
+    sources = [source for source in model.sources if source.name in names and source.group]
+    _check_position(to, sources)
+    return [Move(source, to) for source in sources]
+
+
+def _check_position(to: str, sources: Sequence[Source]) -> None:
+    """ConfigError as far as no broker is needed to see that it is none for these sources."""
     try:
-        parse_starts(to)
+        starts = parse_starts(to)
     except PositionError as error:
         raise ConfigError(str(error)) from None
-    names = {name for query in chosen for name in query.commits}
-    return [Move(source, to) for source in model.sources if source.name in names and source.group]
+    strangers = [one for one in starts.named if not any(source.reads(one) for source in sources)]
+    if sources:
+        refuse_strangers(strangers, [each for source in sources for each in _asked_for(source)], "the position")
+    said = {one if isinstance(one, str) else one.topic for one in starts.named}
+    for topic in (topic for source in sources for topic in topics_of(source)):
+        if starts.default is None and topic not in said:
+            raise ConfigError(f"{to!r} does not say where to start in {topic!r}")
 
 
-def _moved(model: Model, move: Move) -> dict[TopicPartition, int]:
+def _asked_for(source: Source) -> Sequence[str]:
+    return topics_of(source) if source.pattern is None else (source.pattern,)
+
+
+def _offsets(model: Model, move: Move) -> dict[TopicPartition, int]:
+    """Where its group would stand. What the position says of other sources is not for this one."""
     source = move.source
     with admin_of(model, source) as admin:
-        topics = [*source.topics, *source.partitions]
+        topics = topics_of(source)
         if source.pattern is not None:
-            topics = _matching(source.pattern, admin.list_topics())
-        offsets = admin.offsets_at(move.to, topics, group=source.group)
-        kept = {one: at for one, at in offsets.items() if not source.partitions or _is_read(source, one)}
-        admin.alter_group_offsets(source.group, kept).checked()
-    return kept
-
-
-def _matching(pattern: str, topics: Iterable[str]) -> list[str]:
-    import re
-
-    return [topic for topic in topics if re.fullmatch(pattern, topic)]
-
-
-def _is_read(source: Source, one: TopicPartition) -> bool:
-    return one.partition in source.partitions.get(one.topic, ())
+            topics = [topic for topic in admin.list_topics() if source.reads(topic)]
+        offsets = admin.offsets_at(parse_starts(move.to).only(source.reads), topics, group=source.group)
+    return {one: at for one, at in offsets.items() if source.reads(one)}

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 
 from lowwater.spark.pipeline.model import Model, Sink, Source
-from lowwater.spark.pipeline.together import are_cut_together, common_limit, common_start, other_topics
+from lowwater.spark.pipeline.together import are_cut_together, common_limit, common_start, other_topics, own_start
 
 # Which key of a source an option comes from, so that what is wrong with it is told there.
 KEY_OF_OPTION = {
@@ -60,7 +60,11 @@ def _cutting(model: Model, source: Source, query: Sequence[Source]) -> dict[str,
 def dead_letter_reading(model: Model, source: Source) -> dict[str, str]:
     """Of a source, for the query that keeps its dead letters."""
     options = {**reading_options(model, source, commits=False), "includeHeaders": "true"}
-    return {name: value for name, value in options.items() if name.lower() not in _CUTTING}
+    return {
+        name: own_start(source, value) if name.lower() == "start" else value
+        for name, value in options.items()
+        if name.lower() not in _CUTTING
+    }
 
 
 def writing_options(model: Model, sink: Sink) -> dict[str, str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import warnings
 from collections.abc import Iterable
 from dataclasses import dataclass, field
@@ -79,7 +78,7 @@ def status(model: Model) -> Status:
             for query in queries(model)
             if source.name in query.reads
             for one in checkpoints[query.label][0].at
-            if reads(source, one)
+            if source.reads(one)
         }
         _ask(model, source, known, asked)
     found = [_status(model, query, *checkpoints[query.label], asked) for query in queries(model)]
@@ -91,13 +90,6 @@ def _checkpoint(query: Query) -> tuple[Checkpoint, str | None]:
         return read_checkpoint(query.checkpoint), None
     except CheckpointError as error:
         return Checkpoint(), str(error)
-
-
-def reads(source: Source, one: TopicPartition) -> bool:
-    """Whether a partition may be one of this source's."""
-    if source.pattern is not None:
-        return re.fullmatch(source.pattern, one.topic) is not None
-    return one.topic in source.topics or one.partition in source.partitions.get(one.topic, ())
 
 
 def _ask(model: Model, source: Source, partitions: Iterable[TopicPartition], asked: Asked) -> None:
@@ -125,7 +117,7 @@ def admin_of(model: Model, source: Source) -> Admin:
 def _status(model: Model, query: Query, checkpoint: Checkpoint, problem: str | None, asked: Asked) -> QueryStatus:
     partitions = []
     for one, at in sorted(checkpoint.at.items()):
-        source = next((each.name for each in model.sources if each.name in query.reads and reads(each, one)), "")
+        source = next((each.name for each in model.sources if each.name in query.reads and each.reads(one)), "")
         commits = asked.committed.get(source, {}) if source in query.commits else {}
         end = asked.ends.get(source, {}).get(one)
         partitions.append(PartitionStatus(query.label, one, at, end, commits.get(one)))

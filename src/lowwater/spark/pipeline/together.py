@@ -14,6 +14,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 from lowwater.positions.grammar import parse_starts
 from lowwater.positions.position import Ago, AtTime, Choice, Latest, StartPosition, StartPositions, Today
 from lowwater.spark.pipeline.model import Model, Source
+from lowwater.types import TopicPartition
 
 
 def are_cut_together(model: Model, query: Sequence[Source]) -> bool:
@@ -31,8 +32,9 @@ def other_topics(source: Source, query: Sequence[Source]) -> list[str]:
 
 
 def common_limit(source: Source, query: Sequence[Source]) -> int | None:
-    """Counts the rows of all topics."""
-    if not other_topics(source, query):
+    """Counts the rows of all topics. Sources of the very same topics count the same rows, each by its own."""
+    named = {frozenset(topics_of(each)) for each in query if each.pattern is None}
+    if len(named) <= 1 and not other_topics(source, query):
         return source.limit
     limits = [each.limit for each in query if each.limit is not None]
     return sum(limits) if limits else None
@@ -42,15 +44,38 @@ def common_start(source: Source, query: Sequence[Source]) -> str:
     """Where each topic begins, by the source that reads it; those of a pattern have no names yet."""
     wishes = [starts_of(each) for each in query]
     topics = {
-        topic: each.topics.get(topic) or each.default or StartPosition((Latest(),))
-        for reader, each in zip(query, wishes, strict=True)
-        for topic in topics_of(reader)
+        topic: _start_in(topic, each) for reader, each in zip(query, wishes, strict=True) for topic in topics_of(reader)
     }
-    partitions = {one: wish for each in wishes for one, wish in each.partitions.items()}
+    partitions = {one: wish for each in wishes for one, wish in each.partitions.items() if one.topic in topics}
     if source.pattern is None:
         return str(StartPositions(None, topics, partitions))
     own = starts_of(source)
-    return str(StartPositions(own.default, {**own.topics, **topics}, partitions))
+    return str(StartPositions(own.default, {**own.topics, **topics}, {**own.partitions, **partitions}))
+
+
+def own_start(source: Source, start: str) -> str:
+    """A start of this source without what it says of topics that are followed and not read."""
+    starts = parse_starts(start, zone_of(source))
+    own = starts.only(source.reads)
+    return start if own == starts else str(own) or str(Latest())
+
+
+def start_alike(topic: str, one: Source, other: Source) -> bool:
+    """Whether a topic that both read begins at the same place in both, in all of its partitions."""
+    starts, others = starts_of(one), starts_of(other)
+    if _start_in(topic, starts) != _start_in(topic, others):
+        return False
+    named = {each for each in (*starts.partitions, *others.partitions) if each.topic == topic}
+    return all(_start_at(each, starts) == _start_at(each, others) for each in named)
+
+
+def _start_in(topic: str, starts: StartPositions) -> StartPosition:
+    """A stream begins at the end of topics that its start says nothing of."""
+    return starts.topics.get(topic) or starts.default or StartPosition((Latest(),))
+
+
+def _start_at(one: TopicPartition, starts: StartPositions) -> StartPosition:
+    return starts.partitions.get(one) or _start_in(one.topic, starts)
 
 
 def at_one_moment(source: Source, now_ms: int) -> Source:
@@ -96,11 +121,8 @@ def option_of(source: Source, name: str) -> str | None:
 
 def strangers_of(source: Source) -> Iterator[str]:
     """What its start names, and it neither reads nor is aligned with by an option."""
-    aligned = (topic.strip() for topic in (option_of(source, "alignWith") or "").split(","))
-    starts, read = starts_of(source), {*topics_of(source), *aligned}
-    if source.pattern is not None:
-        return
-    yield from (topic for topic in starts.topics if topic not in read)
-    for one in starts.partitions:
-        if one.topic not in read:
-            yield f"{one.topic}[{one.partition}]"
+    followed = {topic.strip() for topic in (option_of(source, "alignWith") or "").split(",")}
+    for one in starts_of(source).named:
+        topic, shown = (one, one) if isinstance(one, str) else (one.topic, f"{one.topic}[{one.partition}]")
+        if topic not in followed and not source.reads(one):
+            yield shown

@@ -86,6 +86,18 @@ def test_limits_of_aligned_sources_count_together():
     assert [each["maxOffsetsPerTrigger"] for each in told(both)] == ["1500", "1500"]
 
 
+def test_sources_that_share_some_topics_have_one_limit():
+    more = "limit = 1000\noptions = { commitOffsets = false }\n"
+    text = source(PAYMENTS, "limit = 1000", spoilt(ORDERS, f'topics = ["orders", "payments", "refunds"]\n{more}', CUT))
+    assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["2000", "2000"]
+
+
+def test_sources_of_the_same_topics_have_the_limit_of_each():
+    again = 'topics = "orders"\nlimit = 500\noptions = { commitOffsets = false }\n'
+    text = spoilt(PAYMENTS, again, source(ORDERS, "limit = 500"))
+    assert [each["maxOffsetsPerTrigger"] for each in told(text)] == ["500", "500"]
+
+
 def test_alignment_can_be_left_out():
     text = source('cut = "10m"\n', "align = false", source(PAYMENTS, "limit = 1000"))
     orders, payments = told(text)
@@ -114,6 +126,14 @@ def test_a_source_by_pattern_follows_the_others_which_do_not_wait_for_it():
     assert "alignWith" not in orders
     [warning] = warnings(model_of(text))
     assert warning == "source.payments: it reads by pattern, so the other sources of out are cut without it"
+
+
+def test_partitions_that_a_pattern_begins_elsewhere_are_not_told_to_who_does_not_follow_them():
+    orders, payments = told(spoilt(PAYMENTS, 'pattern = "pay.*"\nstart = "earliest,pay[0]=5"\n', CUT))
+    assert (orders["start"], payments["start"]) == (
+        "orders=stored|earliest",
+        "earliest,orders=stored|earliest,pay[0]=5",
+    )
 
 
 # ---- how long they wait
@@ -145,6 +165,27 @@ def test_dead_letters_are_read_without_cuts():
     assert not {"cut", "idletimeout", "alignwith"} & {name.lower() for name in options}
     assert (options["includeHeaders"], options["commitOffsets"]) == ("true", "false")
     assert SourceOptions.parse(options, streaming=True).cut_ms is None
+
+
+@pytest.mark.parametrize(
+    ("start", "left"),
+    [
+        ("orders=-1w,payments=-4w,refunds[1]=5", "orders=-1w"),
+        ("payments=-4w", "latest"),
+        ("payments=-4w,today", "today"),
+        ("orders=-7d,earliest", "orders=-7d,earliest"),
+    ],
+)
+def test_dead_letters_begin_where_their_source_does_whatever_else_its_start_names(start, left):
+    more = f'start = "{start}"\noptions = {{ alignWith = "payments,refunds" }}'
+    model = model_of(source(ORDERS, more, alone(CUT)))
+    assert dead_letter_reading(model, model.sources[0])["start"] == left
+
+
+def test_so_they_do_where_it_is_an_option():
+    more = 'options = { alignWith = "payments", start = "orders=-1w,payments=-4w" }'
+    model = model_of(source(ORDERS, more, alone(CUT)))
+    assert dead_letter_reading(model, model.sources[0])["start"] == "orders=-1w"
 
 
 # ---- what cannot be cut together
@@ -198,6 +239,57 @@ def test_a_topic_that_two_sources_read_has_one_start_and_one_limit():
     assert "begins elsewhere in the source orders" in words
 
 
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("orders=-7d,others[0]=5,latest", "-7d"),
+        ("others=-7d", "latest"),
+        ("orders[1]=-7d,-7d", "orders=-7d"),
+    ],
+)
+def test_starts_that_say_the_same_of_a_topic_in_other_words_are_the_same(one, other):
+    twice = spoilt(PAYMENTS, f'topics = "orders"\ngroup = "b"\nstart = "{other}"\n', CUT)
+    text = spoilt(
+        '[source.orders]\ntopics = "orders"\n',
+        f'[source.orders]\ntopics = ["orders", "others"]\nstart = "{one}"\n',
+        twice,
+    )
+    assert problems(text) == []
+
+
+def test_partitions_of_a_topic_that_two_sources_read_begin_alike():
+    twice = spoilt(
+        PAYMENTS, 'topics = "orders"\ngroup = "b"\nstart = "-7d"\n', source(ORDERS, 'start = "-7d,orders[1]=5"')
+    )
+    [(_, _, path, _)] = problems(twice)
+    assert path == "source.payments.start"
+
+
+def test_a_join_of_a_topic_with_itself_is_told_the_way_out_that_there_is():
+    """A group of its own would be refused: both begin by the same one."""
+    twice = spoilt(PAYMENTS, 'topics = "orders"\n', CUT)
+    [(_, _, path, words)] = problems(twice)
+    assert path == "source.payments.group"
+    assert "commitOffsets = false" in words
+    assert "group of its own" not in words
+    assert problems(spoilt("[[step]]", "[source.payments.options]\ncommitOffsets = false\n[[step]]", twice)) == []
+    [(_, _, _, words)] = problems(spoilt('cut = "10m"\n', "", twice))
+    assert "give each a group of its own, or one of them options" in words
+
+
+def test_a_pattern_may_match_a_topic_of_another_source_where_both_begin_alike():
+    """Otherwise it would be told to begin where the other does, and pass over rows without a word."""
+    eu = spoilt(ORDERS, 'topics = "orders-eu"\nstart = "latest"\n', CUT)
+    text = spoilt(PAYMENTS, 'pattern = "orders.*"\nstart = "earliest"\ngroup = "b"\n', eu)
+    [(line, _, path, words)] = problems(text)
+    assert (text.splitlines()[line - 1], path) == ('start = "earliest"', "source.payments.start")
+    assert "orders-eu begins elsewhere in the source orders" in words
+    assert "align = false" in words
+    for start in ("latest", "orders-eu=latest,earliest", "orders-us=earliest", "orders-eu[0]=latest,latest"):
+        assert problems(spoilt('start = "earliest"', f'start = "{start}"', text)) == []
+    assert problems(spoilt('"orders.*"', '"orders-u.*"', text)) == []
+
+
 def test_a_start_names_topics_that_are_read():
     [(_, _, path, words)] = problems(source(ORDERS, 'start = "ordrs=-7d,earliest"'))
     assert path == "source.orders.start"
@@ -205,6 +297,22 @@ def test_a_start_names_topics_that_are_read():
     [(_, _, path, words)] = problems(source(ORDERS, 'start = "payments[1]=5,earliest"'))
     assert path == "source.orders.start"
     assert "names payments[1], which is not read" in words
+
+
+def test_a_start_names_partitions_that_are_read():
+    some = spoilt(ORDERS, 'partitions = { orders = [0, 2] }\nstart = "orders[2]=5,earliest"\n', alone(CUT))
+    assert problems(some) == []
+    [(_, _, path, words)] = problems(spoilt("orders[2]", "orders[1]", some))
+    assert path == "source.orders.start"
+    assert "names orders[1], which is not read" in words
+
+
+def test_a_start_names_topics_that_the_pattern_matches():
+    text = spoilt(ORDERS, 'pattern = "ord.*"\nstart = "orders=-7d,order[0]=5,earliest"\n', alone(CUT))
+    assert problems(text) == []
+    [(_, _, path, words)] = problems(spoilt("orders=-7d", "odrers=-7d", text))
+    assert path == "source.orders.start"
+    assert "names odrers, which is not read" in words
 
 
 def test_a_start_may_name_topics_that_its_source_is_aligned_with_by_hand():

@@ -95,6 +95,33 @@ def test_groups_are_moved_where_their_offsets_are_committed(model):
     assert [move.source.name for move in plan(model, sinks=["copy"], to="earliest").moves] == ["payments"]
 
 
+def test_a_position_names_topics_that_the_sources_of_the_chosen_queries_read(model):
+    assert len(plan(model, output=Output.DELETE, to="orders=earliest,payments[0]=5,latest").moves) == 2
+    with pytest.raises(ConfigError, match="names 'paymnts', which is not asked for; did you mean 'payments'"):
+        plan(model, output=Output.DELETE, to="orders=earliest,paymnts=latest")
+    with pytest.raises(ConfigError, match="names 'orders', which is not asked for"):
+        plan(model, sinks=["copy"], to="orders=earliest,payments=latest")
+
+
+def test_a_position_says_where_to_start_in_every_topic(model):
+    with pytest.raises(ConfigError, match="does not say where to start in 'payments'"):
+        plan(model, output=Output.DELETE, to="orders=earliest")
+
+
+@pytest.mark.parametrize(
+    ("reads", "taken", "refused"),
+    [
+        ('pattern = "orders.*"', "orders-eu=5,orders[1]=7,latest", "order-eu=5,latest"),
+        ("partitions = { orders = [0, 2] }", "orders[2]=5,latest", "orders[1]=5,latest"),
+    ],
+)
+def test_a_position_may_name_what_a_pattern_matches_and_partitions_that_are_read(tmp_path, reads, taken, refused):
+    model = Pipeline.parse(FILE.format(folder=tmp_path).replace('topics = "orders"', reads)).model
+    assert len(plan(model, to=taken).moves) == 2
+    with pytest.raises(ConfigError, match="which is not asked for"):
+        plan(model, to=refused)
+
+
 def test_a_position_that_is_none_is_refused_before_anything_goes(model, tmp_path):
     with pytest.raises(ConfigError, match="yesteryear"):
         plan(model, output=Output.DELETE, to="yesteryear")
