@@ -16,6 +16,7 @@ from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
 from lowwater.client.errors import broker_error
 from lowwater.client.network import Network
+from lowwater.client.offsets import LATEST, list_offsets
 from lowwater.wire.messages import ProduceRequest
 from lowwater.wire.messages.produce import PartitionProduceData, TopicProduceData
 from lowwater.wire.records import Record, build_batch
@@ -37,6 +38,7 @@ class Writer:
         self._cluster = Cluster(Network(config, self._driver))
         self.admin = Admin(bootstrap)
         self._transactional: Producer | None = None
+        self._in_transaction = TopicPartition("", 0)
 
     def close(self) -> None:
         self.admin.close()
@@ -95,6 +97,7 @@ class Writer:
             self._transactional = Producer({"bootstrap.servers": self.bootstrap, "transactional.id": name})
             self._transactional.init_transactions(PATIENCE_S)
         self._transactional.begin_transaction()
+        self._in_transaction = one
         for timestamp in times:
             self._transactional.produce(one.topic, b"v", partition=one.partition, timestamp=timestamp)
         assert self._transactional.flush(PATIENCE_S) == 0
@@ -105,3 +108,15 @@ class Writer:
             self._transactional.commit_transaction(PATIENCE_S)
         else:
             self._transactional.abort_transaction(PATIENCE_S)
+        self._driver.run(self._ended(), PATIENCE_S * 1000)
+
+    async def _ended(self) -> None:
+        """Kafka answers before it writes the marker; what a scenario writes next is to lie behind it."""
+        one = self._in_transaction
+        while True:
+            visible, end = [
+                (await list_offsets(self._cluster, {one: LATEST}, isolation=isolation))[one].offset
+                for isolation in ("read_committed", "read_uncommitted")
+            ]
+            if visible == end:
+                return
