@@ -149,6 +149,29 @@ def test_explain_shows_columns_and_tells_what_spark_refuses_at_its_line(world: W
     assert "amont" in problem.what
 
 
+SQL_STEP = '\n[[step]]\nname = "large"\nsql = "SELECT order_id FROM orders WHERE order_id > 7"\n'
+
+
+def test_explain_shows_the_plan_of_a_sink_straight_behind_sql(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('from = "orders"', 'from = "large"') + SQL_STEP
+    done = world.command("explain", text)
+    assert done.exit_code == 0, done.output
+    assert "  order_id bigint" in done.output
+    assert "> 7)" in done.output
+    assert "StreamingRelation" in done.output
+
+
+def test_explain_tells_a_key_that_is_no_column_at_its_sink(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('format = "parquet"\npath = "run/out"', TO_TOPIC)
+    done = world.command("explain", text)
+    assert done.exit_code == ExitCode.WRONG_FILE, done.output
+    assert "pipeline.toml:9:1: sink.out: " in done.output
+    assert "nowhere" in done.output
+
+
+TO_TOPIC = 'format = "topic"\ntopic = "out"\nencode = "json"\nkey = "nowhere"'
+
+
 def test_rows_for_a_topic_are_made_of_their_columns(spark: Spark) -> None:
     rows = spark.session.sql("SELECT 7 AS order_id, 3 AS partition, 'elsewhere' AS topic")
     made = encoded(rows, Sink("out", "rows", "topic", key="order_id", encode="json"))
