@@ -56,6 +56,14 @@ class Shop:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint" / "out"
 
+    @property
+    def output(self) -> Path:
+        return self.folder / "out"
+
+    def write_output(self) -> None:
+        self.output.mkdir()
+        (self.output / "part-0.parquet").write_bytes(b"rows")
+
     def point_at(self, bootstrap: str) -> None:
         Path(self.file).write_text(FILE.format(group=self.group, topic=self.topic, bootstrap=bootstrap))
 
@@ -130,6 +138,53 @@ def test_reset_leaves_a_group_alone_unless_it_is_told(run, shop):
 def test_reset_of_a_group_goes_by_start_positions(run, shop):
     assert run("reset", "--to", "-10", "--yes").exit_code == 0
     assert shop.committed() == {0: 90, 1: 30}
+
+
+def test_reset_says_where_the_next_run_goes_on(run, shop):
+    done = run("reset", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert f"goes on where the group {shop.group} is in {shop.topic}, with 40 records left" in done.stdout
+
+
+@pytest.mark.parametrize("word", ["--dry-run", "--yes"])
+def test_output_is_not_deleted_when_the_group_would_keep_it_from_being_written_again(run, shop, word):
+    shop.write_output()
+    done = run("reset", "--delete-output", word)
+    assert done.exit_code == 2, done.output
+    assert f"it reads orders from the group {shop.group}" in done.stderr
+    assert "--to earliest" in done.stderr
+    assert "--to stored" in done.stderr
+    assert shop.output.exists()
+    assert shop.checkpoint.exists()
+
+
+def test_output_is_deleted_when_the_group_goes_back_or_is_said_to_stay(run, shop):
+    shop.write_output()
+    assert run("reset", "--delete-output", "--to", "stored", "--yes").exit_code == 0
+    assert not shop.output.exists()
+    assert shop.committed() == {0: 60, 1: 40}
+    shop.write_output()
+    assert run("reset", "--delete-output", "--to", "earliest", "--yes").exit_code == 0
+    assert not shop.output.exists()
+    shop.write_output()
+    assert run("reset", "--delete-output", "--yes").exit_code == 0, "everything will be read again anyway"
+
+
+def test_the_group_of_one_sink_is_moved_also_where_another_sink_commits(run, shop):
+    shop.write_output()
+    assert run("reset", "--sink", "out", "--delete-output", "--to", "earliest", "--yes").exit_code == 0
+    assert shop.committed() == {0: 0, 1: 0}
+
+
+def test_without_a_broker_output_stays_and_checkpoints_may_go(run, shop):
+    shop.write_output()
+    shop.point_at("127.0.0.1:1")
+    assert run("reset", "--delete-output", "--yes").exit_code == 75
+    assert shop.output.exists()
+    done = run("reset", "--keep-output", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "it is not known where the next run goes on" in done.stderr
+    assert not shop.checkpoint.exists()
 
 
 def test_nothing_goes_when_the_broker_cannot_be_reached(run, shop):

@@ -171,11 +171,15 @@ class Pipeline:
     def reset(self, *, sinks: Sequence[str] = (), output: Output | None = None, to: str | None = None) -> Plan:
         """Removes checkpoints, so that the next run starts anew; says what was done.
 
-        Of `sinks`, or of all. `output` says what becomes of files that were written, `to` moves the groups.
+        Of `sinks`, or of all. `output` says what becomes of files that were written, `to` moves the groups. ConfigError
+        when files would be deleted that the next run would not write again, since it goes on where a group is.
         """
+        from lowwater.spark.pipeline.going_on import refuse_lost_output, stored_starts
         from lowwater.spark.pipeline.resetting import plan, reset
 
         planned = plan(self.model, sinks=sinks, output=output, to=to)
+        if planned.deletes_output:
+            refuse_lost_output(self.model, planned, stored_starts(self.model, planned))
         reset(self.model, planned)
         return planned
 
