@@ -91,6 +91,9 @@ def test_a_row_that_cannot_be_decoded_ends_the_run_and_is_named(world: World) ->
     assert done.exit_code == ExitCode.FAILED
     assert f"the value of {world.orders}-1 at offset 0 cannot be decoded" in done.output
     assert "Traceback" not in done.output
+    assert 'on_bad_row = "drop"' in done.output
+    assert "written to" not in done.output
+    assert "committed to" not in done.output
 
 
 def wait_for(condition: Callable[[], object]) -> None:
