@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from lowwater.client.config import ClientConfig
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError
-from lowwater.spark.decoding.errors import DecodeError
-from lowwater.spark.decoding.spec import DecodeSpec
 from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
 from lowwater.spark.pipeline.between_sources import check_sources, not_waited_for
+from lowwater.spark.pipeline.decode_schemas import check_decoding
 from lowwater.spark.pipeline.model import (
     FILE_FORMATS,
     RECORD_COLUMNS,
@@ -158,10 +157,7 @@ def _check_decoding(model: Model, source: Source, path: Path, report: Report) ->
         if source.keeps_errors:
             report.key((*path, "on_bad_row"), "nothing is decoded here", "it goes with decode")
         return
-    try:
-        DecodeSpec.parse({name.lower(): text for name, text in reading_options(model, source).items()})
-    except DecodeError as error:
-        report.value((*path, "decode"), str(error))
+    check_decoding(model, source, report)
     topic = source.bad_rows.topic
     if topic and (problem := topic_name_problem(topic)) is not None:
         report.value((*path, "on_bad_row", "dead_letter"), problem)

@@ -44,6 +44,20 @@ CASES = [
     ('"orders-dead"', '"orders"', (19, 30), "source.orders.on_bad_row.dead_letter", "the topic that they come from"),
     ('"orders-dead"', '"a b"', (19, 30), "source.orders.on_bad_row.dead_letter", "has characters other than"),
     (', schema = "order_id long, amount double"', "", (17, 10), "source.orders.decode", "decode.schema is needed"),
+    (
+        '"order_id long, amount double"',
+        '"order_id lng, amount double"',
+        (17, 38),
+        "source.orders.decode.schema",
+        "'lng' at character 10 is not a type that can be decoded",
+    ),
+    (
+        'format = "json", schema = "order_id long, amount double"',
+        'format = "avro", schema = "order_id long"',
+        (17, 38),
+        "source.orders.decode.schema",
+        "JSON",
+    ),
     # clients
     ("localhost:9092", "localhost:port", (7, 21), "kafka.bootstrap.servers", "not host:port"),
     (
