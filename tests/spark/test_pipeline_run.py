@@ -195,6 +195,16 @@ def test_a_mode_that_a_query_cannot_be_written_in_is_told_at_its_sink(world: Wor
     assert "append" in problem.what.lower()
 
 
+def test_a_query_that_spark_refuses_keeps_the_others_from_starting(world: World) -> None:
+    world.topics.write(world.orders, [b"{broken"], 0)
+    with pytest.raises(PipelineError) as refused:
+        world.run(FILE.replace("o.amount,", "o.amont,"))
+    [problem] = refused.value.problems
+    assert (problem.line, problem.path) == (19, "step[0].sql")
+    assert not (world.folder / "run").exists(), "also dead letters have no checkpoint yet"
+    assert not world.topics.read(world.dead)
+
+
 def test_a_topic_that_is_not_there_is_told_before_anything_starts(world: World) -> None:
     file = world.file(ROWS.replace("{more}", "").replace("{orders}", "nowhere"))
     done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
