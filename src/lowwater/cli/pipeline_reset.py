@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lowwater.cli.asking import need_terminal
 from lowwater.cli.pipeline_file import failures_exit, load_pipeline, pipeline_argument
 from lowwater.cli.printing import counted, number, printable, tell
 
@@ -40,12 +41,19 @@ def command(file: str, sinks: tuple[str, ...], to: str | None, output: str | Non
             _tell_where_it_goes_on(pipeline.model, planned)
         if planned.is_empty or dry_run:
             return
-        if not yes and not click.confirm("Do that?", err=True):
-            tell("nothing was done")
-            sys.exit(1)
+        if not yes:
+            _ask()
         for one, offset in sorted(reset(pipeline.model, planned).items()):
             click.echo(f"{printable(str(one))} begins at {number(offset)}")
     click.echo("done")
+
+
+def _ask() -> None:
+    """Ends the command when the answer is no."""
+    need_terminal("if that is to be done")
+    if not click.confirm("Do that?", err=True):
+        tell("nothing was done")
+        sys.exit(1)
 
 
 def _tell(planned: Plan) -> None:

@@ -193,9 +193,19 @@ def test_nothing_goes_when_the_broker_cannot_be_reached(run, shop):
     assert shop.checkpoint.exists()
 
 
-def test_nothing_goes_in_a_dry_run_or_when_the_answer_is_no(run, shop):
+def test_nothing_goes_in_a_dry_run_or_when_nobody_can_be_asked(run, shop):
     assert "delete the checkpoint of out" in run("reset", "--dry-run").stdout
-    assert run("reset").exit_code == 1
+    done = run("reset")
+    assert done.exit_code == 2
+    assert "there is no terminal to ask at: say --yes" in done.stderr
+    assert "Do that?" not in done.output
+    assert shop.checkpoint.exists()
+
+
+def test_nothing_goes_when_the_answer_is_no(shop, monkeypatch):
+    monkeypatch.setattr("lowwater.cli.pipeline_reset.need_terminal", lambda otherwise: None)
+    done = CliRunner().invoke(lowwater, ["pipeline", "reset", shop.file], input="n\n")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, "lowwater: nothing was done")
     assert shop.checkpoint.exists()
 
 
