@@ -237,3 +237,18 @@ def test_a_group_may_be_named_by_an_option():
     assert "to the group 'b'" in str(
         problems(spoilt('topics = "orders"\n[', 'topics = "orders"\ngroup = "b"\n[', text))
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('topics = "orders"', "topics = 17", "source.orders.topics"),
+        ('topics = "orders"', 'topcs = "orders"', "source.orders.topcs"),
+        ('topics = "orders"', "partitions = { orders = 3 }", "source.orders.partitions.orders"),
+        ('path = "run/out"', "path = 17", "sink.out.path"),
+        ('path = "run/out"', 'pth = "run/out"', "sink.out.pth"),
+        ('servers = "${BOOTSTRAP:-localhost:9092}"', "servers = [[]]", "kafka.bootstrap.servers"),
+    ],
+)
+def test_a_key_that_is_wrong_is_not_said_to_be_missing_as_well(old, new, key):
+    assert [path for _, _, path, _ in problems(spoilt(old, new))] == [key]
