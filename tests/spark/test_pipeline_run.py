@@ -209,4 +209,4 @@ def test_a_topic_that_is_not_there_is_told_before_anything_starts(world: World) 
     file = world.file(ROWS.replace("{more}", "").replace("{orders}", "nowhere"))
     done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
     assert done.exit_code == ExitCode.FAILED
-    assert "there is no topic 'nowhere'" in done.output
+    assert "pipeline.toml:7:10: source.orders.topics: there is no topic 'nowhere'" in done.output

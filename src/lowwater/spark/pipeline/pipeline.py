@@ -94,6 +94,15 @@ class Pipeline:
         check_surroundings(self.model, self._report)
         self._raise_problems()
 
+    def reach_brokers(self) -> None:
+        """ClientError when a cluster cannot be reached, MissingTopicError for topics that are not there."""
+        from lowwater.spark.pipeline.preflight import MissingTopicError, reach_brokers
+
+        report = Report(self._report.places, self.model.secrets)
+        reach_brokers(self.model, report)
+        if report.problems:
+            raise MissingTopicError(str(PipelineError(report.problems, self.where)))
+
     def run(
         self,
         *,
