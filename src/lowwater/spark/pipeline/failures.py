@@ -12,7 +12,7 @@ _PYTHON_ERROR = re.compile(
     r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception|Warning|Interrupt))(?:: (?P<what>.*))?$", re.MULTILINE
 )
 _SPARK_ERROR = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]{2,})\] ")
-_STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
+_STATE = re.compile(r"\.? SQLSTATE: \w+[.;]?$")
 # Errors of Spark that only say that a Python one follows, or that a query has failed.
 _WRAPPERS = (
     "STREAM_FAILED",

@@ -82,3 +82,8 @@ def test_neither_text_has_a_secret():
     assert told.what.endswith("password [hidden]")
     assert "topsecret" not in told.detail
     assert "topsecret" not in repr(told)
+
+
+def test_the_state_behind_an_error_of_spark_is_not_told():
+    text = "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Project [x]\n"
+    assert failure(text).what == "[UNRESOLVED_COLUMN] A column `x` cannot be resolved"
