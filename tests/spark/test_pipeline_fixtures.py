@@ -76,3 +76,14 @@ def test_a_column_that_a_source_does_not_have_is_told_with_its_place(session: Sp
     raw, orders = str(caught.value).splitlines()
     assert raw.startswith(f"{tests}:2:16: case[0].given.raw[0].offset: raw has no column offset")
     assert orders.endswith("orders has no column pirce; did you mean price?")
+
+
+def test_a_value_of_another_type_is_told_with_its_place(session: SparkSession, tmp_path: Path) -> None:
+    pipeline = Pipeline.parse(PIPELINE, folder=tmp_path)
+    tests = tmp_path / "tests.toml"
+    tests.write_text('[[case]]\ngiven.orders = [{ id = "x", note = { stars = 1.5 } }]\nexpect.keys = []\n')
+    with pytest.raises(PipelineError) as caught:
+        pipeline.test(tests, spark=session)
+    number, stars = str(caught.value).splitlines()
+    assert number == f"{tests}:2:24: case[0].given.orders[0].id: this has to be bigint, not text, 'x'"
+    assert stars.endswith("case[0].given.orders[0].note.stars: this has to be int, not 1.5")

@@ -91,6 +91,9 @@ def test_a_row_that_cannot_be_decoded_ends_the_run_and_is_named(world: World) ->
     assert done.exit_code == ExitCode.FAILED
     assert f"the value of {world.orders}-1 at offset 0 cannot be decoded" in done.output
     assert "Traceback" not in done.output
+    assert 'on_bad_row = "drop"' in done.output
+    assert "written to" not in done.output
+    assert "committed to" not in done.output
 
 
 def wait_for(condition: Callable[[], object]) -> None:
@@ -149,6 +152,29 @@ def test_explain_shows_columns_and_tells_what_spark_refuses_at_its_line(world: W
     assert "amont" in problem.what
 
 
+SQL_STEP = '\n[[step]]\nname = "large"\nsql = "SELECT order_id FROM orders WHERE order_id > 7"\n'
+
+
+def test_explain_shows_the_plan_of_a_sink_straight_behind_sql(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('from = "orders"', 'from = "large"') + SQL_STEP
+    done = world.command("explain", text)
+    assert done.exit_code == 0, done.output
+    assert "  order_id bigint" in done.output
+    assert "> 7)" in done.output
+    assert "StreamingRelation" in done.output
+
+
+def test_explain_tells_a_key_that_is_no_column_at_its_sink(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('format = "parquet"\npath = "run/out"', TO_TOPIC)
+    done = world.command("explain", text)
+    assert done.exit_code == ExitCode.WRONG_FILE, done.output
+    assert "pipeline.toml:9:1: sink.out: " in done.output
+    assert "nowhere" in done.output
+
+
+TO_TOPIC = 'format = "topic"\ntopic = "out"\nencode = "json"\nkey = "nowhere"'
+
+
 def test_rows_for_a_topic_are_made_of_their_columns(spark: Spark) -> None:
     rows = spark.session.sql("SELECT 7 AS order_id, 3 AS partition, 'elsewhere' AS topic")
     made = encoded(rows, Sink("out", "rows", "topic", key="order_id", encode="json"))
@@ -169,8 +195,18 @@ def test_a_mode_that_a_query_cannot_be_written_in_is_told_at_its_sink(world: Wor
     assert "append" in problem.what.lower()
 
 
+def test_a_query_that_spark_refuses_keeps_the_others_from_starting(world: World) -> None:
+    world.topics.write(world.orders, [b"{broken"], 0)
+    with pytest.raises(PipelineError) as refused:
+        world.run(FILE.replace("o.amount,", "o.amont,"))
+    [problem] = refused.value.problems
+    assert (problem.line, problem.path) == (19, "step[0].sql")
+    assert not (world.folder / "run").exists(), "also dead letters have no checkpoint yet"
+    assert not world.topics.read(world.dead)
+
+
 def test_a_topic_that_is_not_there_is_told_before_anything_starts(world: World) -> None:
     file = world.file(ROWS.replace("{more}", "").replace("{orders}", "nowhere"))
     done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])
     assert done.exit_code == ExitCode.FAILED
-    assert "there is no topic 'nowhere'" in done.output
+    assert "pipeline.toml:7:10: source.orders.topics: there is no topic 'nowhere'" in done.output

@@ -29,4 +29,7 @@ def command(file: str, outline: bool) -> None:
 
         click.echo(outline_of(pipeline.model))
     else:
-        click.echo(f"{file}: nothing is wrong with {pipeline.name}")
+        click.echo(
+            f"{file}: nothing wrong was found in {pipeline.name} without Spark; "
+            "`lowwater pipeline explain` checks SQL and columns"
+        )

@@ -131,6 +131,8 @@ def _query_lines(model: Model, summary: QuerySummary, course: Course | None) -> 
     if bad:
         parts.append(f"{counted(bad, 'row')} could not be decoded")
     lines = [f"{printable(summary.name)}: {', '.join(parts)}"]
+    if not summary.batches:
+        return lines
     if (output := output_of(model, query)) is not None:
         lines.append(f"  written to {printable(output)}")
     if groups := groups_of(model, query):

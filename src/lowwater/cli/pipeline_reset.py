@@ -7,10 +7,12 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lowwater.cli.asking import need_terminal
 from lowwater.cli.pipeline_file import failures_exit, load_pipeline, pipeline_argument
-from lowwater.cli.printing import number, printable, tell
+from lowwater.cli.printing import counted, number, printable, tell
 
 if TYPE_CHECKING:
+    from lowwater.spark.pipeline.model import Model
     from lowwater.spark.pipeline.resetting import Plan
 
 
@@ -26,7 +28,8 @@ def command(file: str, sinks: tuple[str, ...], to: str | None, output: str | Non
     """Let a pipeline begin anew: delete its checkpoints, so that the next run starts where its sources say.
 
     A source whose start is `stored` begins at the offsets of its group: --to moves those. Files that were written have
-    to be deleted or kept, in so many words. Nothing may be running.
+    to be deleted or kept, in so many words, and are not deleted where a group would keep the next run from writing
+    them again. Nothing may be running.
     """
     from lowwater.spark.pipeline.resetting import Output, plan, reset
 
@@ -34,14 +37,23 @@ def command(file: str, sinks: tuple[str, ...], to: str | None, output: str | Non
     with failures_exit():
         planned = plan(pipeline.model, sinks=sinks, output=None if output is None else Output(output), to=to)
         _tell(planned)
+        if not planned.is_empty:
+            _tell_where_it_goes_on(pipeline.model, planned)
         if planned.is_empty or dry_run:
             return
-        if not yes and not click.confirm("Do that?", err=True):
-            tell("nothing was done")
-            sys.exit(1)
+        if not yes:
+            _ask()
         for one, offset in sorted(reset(pipeline.model, planned).items()):
             click.echo(f"{printable(str(one))} begins at {number(offset)}")
     click.echo("done")
+
+
+def _ask() -> None:
+    """Ends the command when the answer is no."""
+    need_terminal("if that is to be done")
+    if not click.confirm("Do that?", err=True):
+        tell("nothing was done")
+        sys.exit(1)
 
 
 def _tell(planned: Plan) -> None:
@@ -51,3 +63,23 @@ def _tell(planned: Plan) -> None:
         click.echo(f"delete {removal.what}: {printable(str(removal.folder))}")
     for move in planned.moves:
         click.echo(f"set the group {printable(move.source.group)} to {move.to} in {printable(move.source.described)}")
+
+
+def _tell_where_it_goes_on(model: Model, planned: Plan) -> None:
+    """Brokers have to say it before output is deleted; else it is only told."""
+    from lowwater.client.errors import ClientError
+    from lowwater.spark.pipeline.going_on import refuse_lost_output, stored_starts
+
+    try:
+        starts = stored_starts(model, planned)
+    except ClientError as error:
+        if planned.deletes_output:
+            raise
+        tell(f"it is not known where the next run goes on: {error}")
+        return
+    if planned.deletes_output:
+        refuse_lost_output(model, planned, starts)
+    for each in starts:
+        left = counted(each.left, "record") if each.left else "nothing"
+        group, read = printable(each.source.group), printable(each.source.described)
+        click.echo(f"the next run goes on where the group {group} is in {read}, with {left} left; --to moves it")

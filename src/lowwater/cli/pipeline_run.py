@@ -41,7 +41,6 @@ def command(file: str, quiet: bool, verbose: bool, as_json: bool, metrics: str |
 
 def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metrics: str | None) -> int:
     from lowwater.cli.pipeline_progress import MetricsFile, screen_or_lines, tell_summary
-    from lowwater.spark.pipeline.preflight import reach_brokers
     from lowwater.spark.pipeline.reporting import Reporting, looks_of, report
     from lowwater.spark.pipeline.running import stopping_on_signals
     from lowwater.spark.session import log_of, session_for
@@ -57,7 +56,7 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
     kept = None if metrics is None else MetricsFile(metrics, reporting.prometheus)
     stop = threading.Event()
     pipeline.check()
-    reach_brokers(pipeline.model)
+    pipeline.reach_brokers()
     with session_for(pipeline.model) as session, stopping_on_signals(stop):
         try:
             summary = pipeline.run_in(session, observer=reporting, stop=stop)

@@ -56,6 +56,14 @@ class Shop:
     def checkpoint(self) -> Path:
         return self.folder / "checkpoint" / "out"
 
+    @property
+    def output(self) -> Path:
+        return self.folder / "out"
+
+    def write_output(self) -> None:
+        self.output.mkdir()
+        (self.output / "part-0.parquet").write_bytes(b"rows")
+
     def point_at(self, bootstrap: str) -> None:
         Path(self.file).write_text(FILE.format(group=self.group, topic=self.topic, bootstrap=bootstrap))
 
@@ -165,15 +173,72 @@ def test_a_slip_in_a_position_is_told_by_a_dry_run_too(run, shop, two_sources):
     assert f"did you mean '{shop.topic}'?" in done.stderr
 
 
+def test_reset_says_where_the_next_run_goes_on(run, shop):
+    done = run("reset", "--dry-run")
+    assert done.exit_code == 0, done.output
+    assert f"goes on where the group {shop.group} is in {shop.topic}, with 40 records left" in done.stdout
+
+
+@pytest.mark.parametrize("word", ["--dry-run", "--yes"])
+def test_output_is_not_deleted_when_the_group_would_keep_it_from_being_written_again(run, shop, word):
+    shop.write_output()
+    done = run("reset", "--delete-output", word)
+    assert done.exit_code == 2, done.output
+    assert f"it reads orders from the group {shop.group}" in done.stderr
+    assert "--to earliest" in done.stderr
+    assert "--to stored" in done.stderr
+    assert shop.output.exists()
+    assert shop.checkpoint.exists()
+
+
+def test_output_is_deleted_when_the_group_goes_back_or_is_said_to_stay(run, shop):
+    shop.write_output()
+    assert run("reset", "--delete-output", "--to", "stored", "--yes").exit_code == 0
+    assert not shop.output.exists()
+    assert shop.committed() == {0: 60, 1: 40}
+    shop.write_output()
+    assert run("reset", "--delete-output", "--to", "earliest", "--yes").exit_code == 0
+    assert not shop.output.exists()
+    shop.write_output()
+    assert run("reset", "--delete-output", "--yes").exit_code == 0, "everything will be read again anyway"
+
+
+def test_the_group_of_one_sink_is_moved_also_where_another_sink_commits(run, shop):
+    shop.write_output()
+    assert run("reset", "--sink", "out", "--delete-output", "--to", "earliest", "--yes").exit_code == 0
+    assert shop.committed() == {0: 0, 1: 0}
+
+
+def test_without_a_broker_output_stays_and_checkpoints_may_go(run, shop):
+    shop.write_output()
+    shop.point_at("127.0.0.1:1")
+    assert run("reset", "--delete-output", "--yes").exit_code == 75
+    assert shop.output.exists()
+    done = run("reset", "--keep-output", "--yes")
+    assert done.exit_code == 0, done.output
+    assert "it is not known where the next run goes on" in done.stderr
+    assert not shop.checkpoint.exists()
+
+
 def test_nothing_goes_when_the_broker_cannot_be_reached(run, shop):
     shop.point_at("127.0.0.1:1")
     assert run("reset", "--to", "earliest", "--yes").exit_code == 75
     assert shop.checkpoint.exists()
 
 
-def test_nothing_goes_in_a_dry_run_or_when_the_answer_is_no(run, shop):
+def test_nothing_goes_in_a_dry_run_or_when_nobody_can_be_asked(run, shop):
     assert "delete the checkpoint of out" in run("reset", "--dry-run").stdout
-    assert run("reset").exit_code == 1
+    done = run("reset")
+    assert done.exit_code == 2
+    assert "there is no terminal to ask at: say --yes" in done.stderr
+    assert "Do that?" not in done.output
+    assert shop.checkpoint.exists()
+
+
+def test_nothing_goes_when_the_answer_is_no(shop, monkeypatch):
+    monkeypatch.setattr("lowwater.cli.pipeline_reset.need_terminal", lambda otherwise: None)
+    done = CliRunner().invoke(lowwater, ["pipeline", "reset", shop.file], input="n\n")
+    assert (done.exit_code, done.stderr.splitlines()[-1]) == (1, "lowwater: nothing was done")
     assert shop.checkpoint.exists()
 
 

@@ -41,10 +41,12 @@ def check(tmp_path, monkeypatch):
     return run
 
 
-def test_a_file_without_problems_is_said_to_have_none(check):
+def test_of_a_file_without_problems_it_says_what_was_not_looked_at(check):
     done = check(FILE)
     assert done.exit_code == ExitCode.DONE
-    assert done.output.endswith("orders.toml: nothing is wrong with orders\n")
+    found, rest = done.output.split("; ")
+    assert found.endswith("orders.toml: nothing wrong was found in orders without Spark")
+    assert rest == "`lowwater pipeline explain` checks SQL and columns\n"
 
 
 def test_an_outline_has_every_part_and_no_secret(check):

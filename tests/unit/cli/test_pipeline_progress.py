@@ -10,6 +10,7 @@ import sys
 
 from lowwater.cli.pipeline_progress import Lines, MetricsFile, cells, tell_summary
 from lowwater.spark.course import Course
+from lowwater.spark.pipeline.failures import Failure
 from lowwater.spark.pipeline.pipeline import Pipeline
 from lowwater.spark.pipeline.summary import Outcome, QuerySummary, Summary
 from lowwater.spark.progress import Behind, Progress, SourceProgress
@@ -77,6 +78,14 @@ def test_the_summary_says_what_was_done_and_where_it_lies(capsys):
         "    written to /out",
         "    committed to the group shop",
     ]
+
+
+def test_a_query_that_failed_in_its_first_batch_has_written_and_committed_nothing(capsys):
+    summary = Summary("shop", Outcome.FAILED, (QuerySummary("out", failure=Failure("no such row")),), 3)
+    tell_summary(MODEL, summary, {}, verbose=False)
+    told = capsys.readouterr()
+    assert told.out.splitlines() == ["shop: failed after 3 s", "  out: 0 rows in 0 micro-batches"]
+    assert told.err == "lowwater: out: no such row\n"
 
 
 def test_the_file_for_prometheus_is_whole_and_not_written_too_often(tmp_path):

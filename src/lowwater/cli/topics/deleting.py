@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from lowwater.cli.asking import need_terminal
 from lowwater.cli.connecting import Connected, Connection, connection_options
 from lowwater.cli.printing import counted, printable, size, tell
 from lowwater.cli.topics.completing import complete_topics
@@ -52,8 +53,7 @@ def command(topics: tuple[str, ...], yes: bool, if_exists: bool, connection: Con
 def _confirmed(connected: Connected, topics: dict[str, DescribedTopic]) -> bool:
     from lowwater.cli.topics.facts import facts_of
 
-    if not sys.stdin.isatty():
-        raise click.UsageError("there is no terminal to ask at: say --yes if these topics are to be deleted")
+    need_terminal("if these topics are to be deleted")
     facts = connected.run(facts_of(connected.cluster, topics))
     click.echo("This deletes, for good:")
     for topic in topics.values():

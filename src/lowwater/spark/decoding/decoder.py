@@ -11,14 +11,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from lowwater.spark.decoding.arrow_types import arrow_schema
-from lowwater.spark.decoding.avro_schema import parse_avro
-from lowwater.spark.decoding.avro_shape import avro_shape
-from lowwater.spark.decoding.ddl import json_shape
 from lowwater.spark.decoding.errors import DecodeError, UndecodableRowError
-from lowwater.spark.decoding.protobuf_files import chosen_message
-from lowwater.spark.decoding.protobuf_shape import protobuf_shape
 from lowwater.spark.decoding.shapes import StructOf
 from lowwater.spark.decoding.spec import AVRO, JSON, DecodeSpec
+from lowwater.spark.decoding.spec_shapes import shape_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +81,6 @@ class Decoder:
         if self._form is None:
             self._form = _form(self.spec)
         return self._form.decode(values)
-
-
-def shape_of(spec: DecodeSpec) -> StructOf:
-    """What a whole spec's rows are decoded to."""
-    if spec.format == JSON:
-        return json_shape(str(spec.schema))
-    if spec.format == AVRO:
-        return avro_shape(parse_avro(str(spec.schema), dict(spec.references)))
-    return protobuf_shape(*chosen_message(spec))
 
 
 def _form(spec: DecodeSpec) -> Format:

@@ -7,11 +7,10 @@ from collections.abc import Iterable, Mapping
 from lowwater.client.config import ClientConfig
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError
-from lowwater.spark.decoding.errors import DecodeError
-from lowwater.spark.decoding.spec import DecodeSpec
 from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
 from lowwater.spark.pipeline.between_sources import check_sources, not_waited_for
+from lowwater.spark.pipeline.decode_schemas import check_decoding
 from lowwater.spark.pipeline.model import (
     FILE_FORMATS,
     RECORD_COLUMNS,
@@ -35,6 +34,7 @@ from lowwater.spark.pipeline.together import strangers_of
 from lowwater.spark.pipeline.toml_places import Path
 from lowwater.types import topic_name_problem
 
+_WHAT_IS_READ = ("topics", "pattern", "partitions")
 _WITH_PATH = (*FILE_FORMATS, "delta")
 # Of each key of a sink, the formats that it means something to.
 _BELONGS_TO = {
@@ -124,13 +124,18 @@ def _check_source(model: Model, source: Source, report: Report) -> None:
     _check_decoding(model, source, path, report)
     _check_columns(source, path, report)
     _check_client(model, source, path, report)
-    if len(report.problems) == told:
+    if len(report.problems) == told and _is_whole(model, source):
         _check_options(model, source, path, report)
 
 
+def _is_whole(model: Model, source: Source) -> bool:
+    """Whether it says what is read, and where from; where it does not, that has been reported."""
+    return any(getattr(source, key) for key in _WHAT_IS_READ) and "bootstrap.servers" in client_settings(model, source)
+
+
 def _check_what_is_read(source: Source, path: Path, report: Report) -> None:
-    given = [key for key in ("topics", "pattern", "partitions") if getattr(source, key)]
-    if len(given) != 1:
+    given = [key for key in _WHAT_IS_READ if getattr(source, key)]
+    if len(given) != 1 and not any(report.has_told((*path, key)) for key in _WHAT_IS_READ):
         what = f"{' and '.join(given)} exclude each other" if given else "topics is missing"
         report.key(path, what, "one of topics, pattern and partitions says what is read")
     for key, topics in (("topics", source.topics), ("partitions", source.partitions)):
@@ -158,10 +163,7 @@ def _check_decoding(model: Model, source: Source, path: Path, report: Report) ->
         if source.keeps_errors:
             report.key((*path, "on_bad_row"), "nothing is decoded here", "it goes with decode")
         return
-    try:
-        DecodeSpec.parse({name.lower(): text for name, text in reading_options(model, source).items()})
-    except DecodeError as error:
-        report.value((*path, "decode"), str(error))
+    check_decoding(model, source, report)
     topic = source.bad_rows.topic
     if topic and (problem := topic_name_problem(topic)) is not None:
         report.value((*path, "on_bad_row", "dead_letter"), problem)
@@ -187,13 +189,18 @@ def _check_columns(source: Source, path: Path, report: Report) -> None:
 def _check_client(model: Model, source: Source, path: Path, report: Report) -> None:
     settings = client_settings(model, source)
     if "bootstrap.servers" not in settings:
-        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+        _miss_bootstrap(path, report)
         return
     try:
         _ = ClientConfig({"bootstrap.servers": settings["bootstrap.servers"]}).bootstrap
     except ConfigError as error:
         where: Path = (*path, "kafka") if "bootstrap.servers" in source.kafka else ("kafka",)
         report.value((*where, "bootstrap", "servers"), str(error))
+
+
+def _miss_bootstrap(path: Path, report: Report) -> None:
+    if not report.has_told(("kafka",)) and not report.has_told((*path, "kafka")):
+        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
 
 
 def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
@@ -280,7 +287,7 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
     for key, formats in _BELONGS_TO.items():
         if getattr(sink, key) and sink.format not in formats:
             report.key((*path, key), f"this means nothing to {sink.format}", f"it goes with {', '.join(formats)}")
-    if sink.format in _WITH_PATH and sink.path is None:
+    if sink.format in _WITH_PATH and sink.path is None and not report.has_told((*path, "path")):
         report.key(path, "path is missing", f"it says where {sink.format} is written to")
     if sink.mode not in (modes := _MODES.get(sink.format, ("append", "update", "complete"))):
         report.value(
@@ -294,7 +301,7 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
         if name.lower() == "checkpointlocation":
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
     if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
-        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+        _miss_bootstrap(path, report)
     elif sink.format == "topic" and len(report.problems) == told:
         _check_sink_options(model, sink, path, report)
 

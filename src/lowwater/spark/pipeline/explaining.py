@@ -27,14 +27,14 @@ def explain(spark: SparkSession, model: Model, report: Report) -> str:
     """Every source, step and sink. What Spark refuses is reported, and what depends on it passed over."""
     try:
         frames = _frames(spark, model, report)
-        return "\n".join(_lines(model, frames))
+        return "\n".join(_lines(model, frames, _written(model, frames, report)))
     finally:
         drop_views(spark, model)
 
 
 def outline(model: Model) -> str:
     """The same without Spark: no columns, no plans."""
-    return "\n".join(_lines(model, {}))
+    return "\n".join(_lines(model, {}, {}))
 
 
 def _frames(spark: SparkSession, model: Model, report: Report) -> dict[str, DataFrame]:
@@ -59,11 +59,25 @@ def _frames(spark: SparkSession, model: Model, report: Report) -> dict[str, Data
     return frames
 
 
+def _written(model: Model, frames: dict[str, DataFrame], report: Report) -> dict[str, DataFrame]:
+    """What sinks take of the frames that are there, by the sink's name."""
+    from pyspark.errors import AnalysisException
+
+    written: dict[str, DataFrame] = {}
+    for sink in (sink for sink in model.sinks if sink.source.lower() in frames):
+        frame = frames[sink.source.lower()]
+        try:
+            written[sink.name] = encoded(frame, sink) if sink.format == "topic" else frame
+        except AnalysisException as error:
+            report.key(("sink", sink.name), failure_of(str(error), model.secrets).what)
+    return written
+
+
 def _path(model: Model, part: Source | Step) -> Path:
     return ("source", part.name) if isinstance(part, Source) else ("step", model.steps.index(part))
 
 
-def _lines(model: Model, frames: dict[str, DataFrame]) -> Iterator[str]:
+def _lines(model: Model, frames: dict[str, DataFrame], written: dict[str, DataFrame]) -> Iterator[str]:
     trigger = "all that is there" if model.interval_ms is None else f"every {duration_text(model.interval_ms)}"
     if model.cut_ms is not None:
         trigger += f", at most {duration_text(model.cut_ms)} of event time a micro-batch"
@@ -75,7 +89,7 @@ def _lines(model: Model, frames: dict[str, DataFrame]) -> Iterator[str]:
         yield f"\nstep {step.name}: {_step(step)}"
         yield from _columns(frames.get(step.name.lower()))
     for query in queries(model):
-        yield from _query(model, query, frames)
+        yield from _query(model, query, written)
 
 
 def _source(source: Source) -> str:
@@ -94,7 +108,7 @@ def _step(step: Step) -> str:
     return f"{name}({', '.join(step.inputs)})"
 
 
-def _query(model: Model, query: Query, frames: dict[str, DataFrame]) -> Iterator[str]:
+def _query(model: Model, query: Query, written: dict[str, DataFrame]) -> Iterator[str]:
     if query.kind == "dead letters":
         source = next(source for source in model.sources if source.name == query.of)
         yield f"\ndead letters of {source.name}: to the topic {source.bad_rows.topic}"
@@ -104,9 +118,8 @@ def _query(model: Model, query: Query, frames: dict[str, DataFrame]) -> Iterator
     yield f"  checkpoint {query.checkpoint}"
     if query.commits:
         yield f"  commits {', '.join(sorted(query.commits))}"
-    if query.kind == "sink" and sink.source.lower() in frames:
-        frame = frames[sink.source.lower()]
-        yield from _plan(encoded(frame, sink) if sink.format == "topic" else frame)
+    if query.kind == "sink" and sink.name in written:
+        yield from _plan(written[sink.name])
 
 
 def _sink(model: Model, sink: Sink) -> str:
@@ -127,5 +140,6 @@ def _plan(frame: DataFrame) -> Iterator[str]:
         return  # a server has no plans of streams to show
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
-        frame.explain()
+        # Spark refuses to explain what came straight from its `sql` over a stream, and no frame made of that.
+        frame.select("*").explain()
     yield from (f"  {line}" for line in told.getvalue().strip().splitlines())

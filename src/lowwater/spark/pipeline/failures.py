@@ -12,7 +12,7 @@ _PYTHON_ERROR = re.compile(
     r"^(?:\w+\.)*(?P<kind>\w+(?:Error|Exception|Warning|Interrupt))(?:: (?P<what>.*))?$", re.MULTILINE
 )
 _SPARK_ERROR = re.compile(r"\[(?P<name>[A-Z][A-Z0-9_.]{2,})\] ")
-_STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
+_STATE = re.compile(r"\.? SQLSTATE: \w+[.;]?$")
 # Errors of Spark that only say that a Python one follows, or that a query has failed.
 _WRAPPERS = (
     "STREAM_FAILED",
@@ -20,6 +20,9 @@ _WRAPPERS = (
     "PYTHON_DATA_SOURCE_ERROR",
     "PYTHON_STREAMING_DATA_SOURCE_RUNTIME_ERROR",
 )
+# The source speaks of its options; in a pipeline a key of the file says what becomes of such a row.
+_OPTION_ADVICE = re.compile(r"with decode\.onBad=null such rows are kept, with \w+_error and \w+_raw")
+_KEY_ADVICE = 'its source goes on without such rows with on_bad_row = "drop" or { dead_letter = "a topic" }'
 _UNREACHABLE = frozenset({"ConnectError", "DisconnectedError", "RequestTimeoutError", "ConnectionRefusedError"})
 # A process that did not start within the ten seconds that Spark gives it: the machine is busy.
 _TOO_SLOW = "Python worker failed to connect back"
@@ -58,7 +61,7 @@ def failure_of(text: str, secrets: Secrets) -> Failure:
     if python is not None:
         kind, what = python
         code = ExitCode.UNREACHABLE if kind in _UNREACHABLE else ExitCode.FAILED
-        return Failure(what or kind, text, is_of_python=True, exit_code=code)
+        return Failure(_OPTION_ADVICE.sub(_KEY_ADVICE, what) or kind, text, is_of_python=True, exit_code=code)
     code = ExitCode.UNREACHABLE if any(sign in text for sign in _SPARK_UNREACHABLE) else ExitCode.FAILED
     return Failure(_spark_error(text), text, exit_code=code)
 

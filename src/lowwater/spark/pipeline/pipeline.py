@@ -6,9 +6,10 @@ summary = pipeline.run()
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -20,7 +21,7 @@ from lowwater.spark.pipeline.failures import Failure, failure_of
 from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.parsing import parse_document, parse_text
 from lowwater.spark.pipeline.problems import PipelineError, Report
-from lowwater.spark.pipeline.queries import Query
+from lowwater.spark.pipeline.queries import Query, queries
 from lowwater.spark.pipeline.running import run
 from lowwater.spark.pipeline.stop_file import StopFile
 from lowwater.spark.pipeline.summary import Summary
@@ -93,6 +94,15 @@ class Pipeline:
         check_surroundings(self.model, self._report)
         self._raise_problems()
 
+    def reach_brokers(self) -> None:
+        """ClientError when a cluster cannot be reached, MissingTopicError for topics that are not there."""
+        from lowwater.spark.pipeline.preflight import MissingTopicError, reach_brokers
+
+        report = Report(self._report.places, self.model.secrets)
+        reach_brokers(self.model, report)
+        if report.problems:
+            raise MissingTopicError(str(PipelineError(report.problems, self.where)))
+
     def run(
         self,
         *,
@@ -118,6 +128,7 @@ class Pipeline:
 
         file = StopFile.of(session)
         try:
+            self._prepare_all(session)
             return run(
                 self.model,
                 lambda query: self._start(session, query, file),
@@ -131,15 +142,32 @@ class Pipeline:
             if file is not None:
                 file.remove()
 
+    def _prepare_all(self, session: SparkSession) -> None:
+        """Nothing starts, and no checkpoint is begun, when Spark refuses a query that would be started later."""
+        from lowwater.spark.pipeline.sinks import prepare
+
+        planned = queries(self.model)
+        for query in planned if len(planned) > 1 else ():  # a single one is looked at when it is started
+            with self._refusals(query):
+                prepare(session, self.model, query)
+
     def _start(self, session: SparkSession, query: Query, stop_file: StopFile | None) -> Running:
+        from lowwater.spark.pipeline.sinks import start
+
+        with self._refusals(query):
+            return start(session, self.model, query, None if stop_file is None else stop_file.name)
+
+    @contextlib.contextmanager
+    def _refusals(self, query: Query) -> Iterator[None]:
+        """What Spark refuses of a query, as a PipelineError with its place; StartError where the file is right."""
         from pyspark.errors import AnalysisException
 
         from lowwater.spark.pipeline.refused import RefusedError
-        from lowwater.spark.pipeline.sinks import start
 
         report = Report(self._report.places, self.model.secrets)
         try:
-            return start(session, self.model, query, None if stop_file is None else stop_file.name)
+            yield
+            return
         except RefusedError as error:
             error.tell(report)
         except AnalysisException as error:
@@ -171,11 +199,15 @@ class Pipeline:
     def reset(self, *, sinks: Sequence[str] = (), output: Output | None = None, to: str | None = None) -> Plan:
         """Removes checkpoints, so that the next run starts anew; says what was done.
 
-        Of `sinks`, or of all. `output` says what becomes of files that were written, `to` moves the groups.
+        Of `sinks`, or of all. `output` says what becomes of files that were written, `to` moves the groups. ConfigError
+        when files would be deleted that the next run would not write again, since it goes on where a group is.
         """
+        from lowwater.spark.pipeline.going_on import refuse_lost_output, stored_starts
         from lowwater.spark.pipeline.resetting import plan, reset
 
         planned = plan(self.model, sinks=sinks, output=output, to=to)
+        if planned.deletes_output:
+            refuse_lost_output(self.model, planned, stored_starts(self.model, planned))
         reset(self.model, planned)
         return planned
 

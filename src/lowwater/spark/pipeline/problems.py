@@ -66,6 +66,16 @@ class Report:
         """Something at a line (from 1) and column (from 0) of a text."""
         self._add(self.places.inside(path, line, column) if self.places else None, path, what, hint)
 
+    def has_told(self, path: Path) -> bool:
+        """Whether something is wrong with that key already, or with another that was probably meant to be it."""
+        key, table, meant = dotted(path), dotted(path[:-1]), f"did you mean {path[-1]}?"
+        return any(
+            problem.path == key
+            or problem.path.startswith((f"{key}.", f"{key}["))
+            or (problem.path.rpartition(".")[0] == table and problem.hint == meant)
+            for problem in self.problems
+        )
+
     def _add(self, place: Place | None, path: Path, what: str, hint: str) -> None:
         line, column = place or (0, 0)
         mask = self.secrets.masked

@@ -16,14 +16,18 @@ from pathlib import Path
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError, parse_starts
 from lowwater.positions.names import refuse_strangers
+from lowwater.positions.position import StartPositions
 from lowwater.spark.checkpoint import CheckpointError, local_folder
+from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import FILE_FORMATS, Model, Sink, Source
 from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.status import admin_of
 from lowwater.spark.pipeline.together import topics_of
 from lowwater.types import TopicPartition
 
 SINK_LOG = "_spark_metadata"
+STORED = "stored"
 
 
 class Output(Enum):
@@ -35,10 +39,11 @@ class Output(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Removal:
-    """A folder that goes."""
+    """A folder that goes. `output_of`: the sink whose output it is, rather than what Spark notes of it."""
 
     folder: Path
     what: str
+    output_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,11 +58,16 @@ class Move:
 class Plan:
     removals: tuple[Removal, ...]
     moves: tuple[Move, ...] = ()
-    """Without moves a group stays where it is, and a start of `stored` begins there."""
+    from_stored: tuple[Source, ...] = ()
+    """Without moves a group stays where it is, and these sources begin there; none when that is what was wished."""
 
     @property
     def is_empty(self) -> bool:
         return not self.removals and not self.moves
+
+    @property
+    def deletes_output(self) -> bool:
+        return any(removal.output_of is not None for removal in self.removals)
 
 
 def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = None, to: str | None = None) -> Plan:
@@ -67,8 +77,10 @@ def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = Non
     nothing was said. CheckpointError for folders that are not on this machine.
     """
     chosen = _chosen(model, sinks)
-    removals = [*_checkpoints(chosen), *_outputs(model, chosen, output)]
-    return Plan(tuple(each for each in removals if each.folder.exists()), tuple(_moves(model, chosen, to)))
+    from_stored = _from_stored(model, chosen) if to is None else ()
+    removals = [*_checkpoints(chosen), *_outputs(model, chosen, output, from_stored)]
+    there = tuple(each for each in removals if each.folder.exists())
+    return Plan(there, tuple(_moves(model, chosen, to)), from_stored)
 
 
 def reset(model: Model, planned: Plan) -> dict[TopicPartition, int]:
@@ -94,22 +106,30 @@ def _checkpoints(chosen: Iterable[Query]) -> list[Removal]:
     return [Removal(_local(query.checkpoint), f"the checkpoint of {query.label}") for query in chosen]
 
 
-def _outputs(model: Model, chosen: Iterable[Query], output: Output | None) -> list[Removal]:
+def _outputs(
+    model: Model, chosen: Iterable[Query], output: Output | None, from_stored: Sequence[Source]
+) -> list[Removal]:
     removals = []
     for sink in (sink for sink in model.sinks if any(query.of == sink.name for query in chosen)):
         folder = _files(model, sink)
         if folder is None or not folder.exists():
             continue
         if output is None:
-            raise ConfigError(
-                f"{sink.name} has written files to {folder}, and a new run would write its rows once more: "
-                "say --delete-output, or --keep-output to have them twice"
-            )
+            raise ConfigError(f"{sink.name} has written files to {folder}{_choice(from_stored)}")
         if output is Output.DELETE:
-            removals.append(Removal(folder, f"the output of {sink.name}"))
+            removals.append(Removal(folder, f"the output of {sink.name}", sink.name))
         else:
             removals.append(Removal(folder / SINK_LOG, f"the list of what {sink.name} has written"))
     return removals
+
+
+def _choice(from_stored: Sequence[Source]) -> str:
+    if from_stored:
+        return (
+            ", and a new run goes on where its groups are: say --keep-output, or --delete-output --to earliest "
+            "to have all rows written anew"
+        )
+    return ", and a new run would write its rows once more: say --delete-output, or --keep-output to have them twice"
 
 
 def _files(model: Model, sink: Sink) -> Path | None:
@@ -124,16 +144,29 @@ def _local(location: str) -> Path:
     return folder
 
 
+def _from_stored(model: Model, chosen: Iterable[Query]) -> tuple[Source, ...]:
+    """Those whose start asks for what their group has committed."""
+
+    def asks(source: Source) -> bool:
+        return SourceOptions.parse(reading_options(model, source), streaming=True).start.positions.needs_group
+
+    return tuple(filter(asks, _read_by(model, chosen)))
+
+
 def _moves(model: Model, chosen: Iterable[Query], to: str | None) -> list[Move]:
     if to is None:
         return []
-    names = {name for query in chosen for name in query.commits}
-    sources = [source for source in model.sources if source.name in names and source.group]
-    _check_position(to, sources)
-    return [Move(source, to) for source in sources]
+    sources = [source for source in _read_by(model, chosen) if source.group]
+    starts = _checked(to, sources)
+    return [] if str(starts) == STORED else [Move(source, to) for source in sources]
 
 
-def _check_position(to: str, sources: Sequence[Source]) -> None:
+def _read_by(model: Model, chosen: Iterable[Query]) -> list[Source]:
+    names = {name for query in chosen for name in query.reads}
+    return [source for source in model.sources if source.name in names]
+
+
+def _checked(to: str, sources: Sequence[Source]) -> StartPositions:
     """ConfigError as far as no broker is needed to see that it is none for these sources."""
     try:
         starts = parse_starts(to)
@@ -146,6 +179,7 @@ def _check_position(to: str, sources: Sequence[Source]) -> None:
     for topic in (topic for source in sources for topic in topics_of(source)):
         if starts.default is None and topic not in said:
             raise ConfigError(f"{to!r} does not say where to start in {topic!r}")
+    return starts
 
 
 def _asked_for(source: Source) -> Sequence[str]:

@@ -2,10 +2,69 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, date, datetime
-from decimal import Decimal
+from decimal import Decimal, InvalidOperation
 from typing import Any
+
+from lowwater.spark.pipeline.sections import kind_of, shown
+from lowwater.spark.pipeline.toml_places import Path
+
+# What values have to be once they are made ready for Spark, by the names of its types. Others are for Spark to judge.
+_TAKEN: Mapping[str, tuple[type, ...]] = {
+    "string": (str, int, float, date),
+    "binary": (bytes,),
+    "boolean": (bool,),
+    **dict.fromkeys(("byte", "short", "integer", "long"), (int,)),
+    **dict.fromkeys(("float", "double"), (float,)),
+    "decimal": (Decimal,),
+    "date": (date,),
+    **dict.fromkeys(("timestamp", "timestamp_ntz"), (datetime,)),
+    "array": (list,),
+    **dict.fromkeys(("struct", "map"), (Mapping,)),
+}
+_BITS = {"byte": 8, "short": 16, "integer": 32, "long": 64}
+
+
+def misfits(value: Any, kind: Any, path: Path) -> Iterator[tuple[Path, str]]:
+    """What of a value, and of what is in it, cannot be of that type of Spark: where, and why."""
+    name, problem = kind.typeName(), _misfit(value, kind)
+    if problem is not None:
+        yield path, problem
+    elif value is None:
+        return
+    elif name == "array":
+        for place, each in enumerate(value):
+            yield from misfits(each, kind.elementType, (*path, place))
+    elif name == "struct":
+        for field in kind.fields:
+            yield from misfits(value.get(field.name), field.dataType, (*path, field.name))
+    elif name == "map":
+        for key, each in value.items():
+            yield from misfits(each, kind.valueType, (*path, key))
+
+
+def _misfit(value: Any, kind: Any) -> str | None:
+    name = kind.typeName()
+    if value is None or name not in _TAKEN:
+        return None
+    if name in ("array", "struct", "map"):
+        return None if isinstance(value, _TAKEN[name]) else _other(value, kind)
+    try:
+        made = to_spark(value, kind)
+    except (ValueError, InvalidOperation):
+        return _other(value, kind)
+    is_flag = isinstance(made, bool) and name not in ("boolean", "string")
+    if is_flag or not isinstance(made, _TAKEN[name]):
+        return _other(value, kind)
+    if isinstance(made, int) and name in _BITS and not -(1 << _BITS[name] - 1) <= made < 1 << _BITS[name] - 1:
+        return f"{value} is too large for {kind.simpleString()}"
+    return None
+
+
+def _other(value: Any, kind: Any) -> str:
+    told = f"{kind_of(value)}, {shown(value)}" if isinstance(value, str) else shown(value)
+    return f"this has to be {kind.simpleString()}, not {told}"
 
 
 def to_spark(value: Any, kind: Any) -> Any:

@@ -18,12 +18,17 @@ if TYPE_CHECKING:
 
 def start(spark: SparkSession, model: Model, query: Query, stop_file: str | None = None) -> StreamingQuery:
     """Begins to run at once, from its checkpoint when there is one. Once the file is there it begins no new batch."""
-    make = _dead_letter_writer if query.kind == "dead letters" else _writer
-    writer = make(spark, model, query, stop_file)
+    writer = prepare(spark, model, query, stop_file)
     writer = writer.queryName(query.name).option("checkpointLocation", query.checkpoint)
     if model.interval_ms is None:
         return writer.trigger(availableNow=True).start()
     return writer.trigger(processingTime=f"{model.interval_ms} milliseconds").start()
+
+
+def prepare(spark: SparkSession, model: Model, query: Query, stop_file: str | None = None) -> DataStreamWriter:
+    """Everything up to its start: its frames are made, and Spark has said what it refuses of them."""
+    make = _dead_letter_writer if query.kind == "dead letters" else _writer
+    return make(spark, model, query, stop_file)
 
 
 def _writer(spark: SparkSession, model: Model, query: Query, stop_file: str | None) -> DataStreamWriter:

@@ -6,6 +6,7 @@ import importlib.util
 from pathlib import Path
 
 from lowwater.spark.java import JavaError, find_java
+from lowwater.spark.pipeline.decode_schemas import check_schema_file
 from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.python_steps import check_functions
@@ -31,6 +32,8 @@ def _check_files(model: Model, report: Report) -> None:
             name = (source.decode or {}).get(option)
             if name is not None and not Path(model.location(name)).is_file():
                 report.value(("source", source.name, "decode", *keys), f"there is no file {name}")
+            elif name is not None and option == "decode.schemaFile":
+                check_schema_file(model, source, report)
 
 
 def _check_packages(model: Model, report: Report) -> None:

@@ -10,9 +10,10 @@ from lowwater.spark.pipeline.building import build, drop_views
 from lowwater.spark.pipeline.decode_errors import TOMBSTONE, decoded_rows
 from lowwater.spark.pipeline.fixtures import Case, Difference, Fixtures, Row, TestReport, compare, result_of
 from lowwater.spark.pipeline.model import BadRows, Model, Source
-from lowwater.spark.pipeline.problems import did_you_mean
-from lowwater.spark.pipeline.row_values import to_spark
+from lowwater.spark.pipeline.problems import Report, did_you_mean
+from lowwater.spark.pipeline.row_values import misfits, to_spark
 from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.toml_places import Path
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -20,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def run_fixtures(spark: SparkSession, model: Model, fixtures: Fixtures) -> TestReport:
-    """PipelineError for rows that have columns which their source does not have."""
+    """PipelineError for rows with columns that their source does not have, or with values of another type."""
     schemas = {source.name: _columns(spark, model, source) for source in model.sources}
     _check_columns(fixtures, schemas)
     differences: list[Difference] = []
@@ -54,14 +55,20 @@ def _is_kept(name: str, source: Source) -> bool:
 def _check_columns(fixtures: Fixtures, schemas: Mapping[str, StructType]) -> None:
     for case in fixtures.cases:
         for name, rows in case.given.items():
-            known = schemas[name].names
             for place, row in enumerate(rows):
-                for column in row:
-                    if column not in known:
-                        hint = did_you_mean(column, known) or f"there are {', '.join(known)}"
-                        path = (*case.path, "given", name, place, column)
-                        fixtures.report.key(path, f"{name} has no column {column}", hint)
+                _check_row(name, row, schemas[name], (*case.path, "given", name, place), fixtures.report)
     fixtures.raise_problems()
+
+
+def _check_row(source: str, row: Row, schema: StructType, path: Path, report: Report) -> None:
+    known = schema.names
+    for column, value in row.items():
+        if column not in known:
+            hint = did_you_mean(column, known) or f"there are {', '.join(known)}"
+            report.key((*path, column), f"{source} has no column {column}", hint)
+            continue
+        for where, what in misfits(value, schema[column].dataType, (*path, column)):
+            report.value(where, what)
 
 
 def _differences(spark: SparkSession, model: Model, case: Case, schemas: Mapping[str, StructType]) -> list[Difference]:

@@ -44,6 +44,20 @@ CASES = [
     ('"orders-dead"', '"orders"', (19, 30), "source.orders.on_bad_row.dead_letter", "the topic that they come from"),
     ('"orders-dead"', '"a b"', (19, 30), "source.orders.on_bad_row.dead_letter", "has characters other than"),
     (', schema = "order_id long, amount double"', "", (17, 10), "source.orders.decode", "decode.schema is needed"),
+    (
+        '"order_id long, amount double"',
+        '"order_id lng, amount double"',
+        (17, 38),
+        "source.orders.decode.schema",
+        "'lng' at character 10 is not a type that can be decoded",
+    ),
+    (
+        'format = "json", schema = "order_id long, amount double"',
+        'format = "avro", schema = "order_id long"',
+        (17, 38),
+        "source.orders.decode.schema",
+        "JSON",
+    ),
     # clients
     ("localhost:9092", "localhost:port", (7, 21), "kafka.bootstrap.servers", "not host:port"),
     (
@@ -223,3 +237,18 @@ def test_a_group_may_be_named_by_an_option():
     assert "to the group 'b'" in str(
         problems(spoilt('topics = "orders"\n[', 'topics = "orders"\ngroup = "b"\n[', text))
     )
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "key"),
+    [
+        ('topics = "orders"', "topics = 17", "source.orders.topics"),
+        ('topics = "orders"', 'topcs = "orders"', "source.orders.topcs"),
+        ('topics = "orders"', "partitions = { orders = 3 }", "source.orders.partitions.orders"),
+        ('path = "run/out"', "path = 17", "sink.out.path"),
+        ('path = "run/out"', 'pth = "run/out"', "sink.out.pth"),
+        ('servers = "${BOOTSTRAP:-localhost:9092}"', "servers = [[]]", "kafka.bootstrap.servers"),
+    ],
+)
+def test_a_key_that_is_wrong_is_not_said_to_be_missing_as_well(old, new, key):
+    assert [path for _, _, path, _ in problems(spoilt(old, new))] == [key]

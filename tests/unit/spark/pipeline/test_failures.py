@@ -2,6 +2,7 @@
 
 import pytest
 
+from lowwater.spark.decoding.errors import UndecodableRowError
 from lowwater.spark.pipeline.failures import ExitCode, failure_of
 from lowwater.spark.pipeline.secrets import Secrets
 
@@ -41,6 +42,14 @@ def test_the_innermost_reason_of_a_worker_is_told_in_one_line():
     assert told.detail == IN_A_TASK
 
 
+def test_what_to_do_about_a_broken_row_is_told_by_the_keys_of_a_pipeline():
+    error = UndecodableRowError("value", "orders", 0, 7, "not JSON")
+    told = failure(IN_A_TASK.replace("'orders' partition 0 offset 7: not JSON", str(error)))
+    assert told.what.startswith("the value of orders-0 at offset 7 cannot be decoded: not JSON; ")
+    assert told.what.endswith('on_bad_row = "drop" or { dead_letter = "a topic" }')
+    assert "onBad" not in told.what
+
+
 @pytest.mark.parametrize("kind", ["ConnectError", "RequestTimeoutError", "DisconnectedError"])
 def test_a_broker_that_cannot_be_reached_is_for_later(kind):
     text = IN_A_TASK.replace("lowwater.spark.decoding.errors.UndecodableRowError", f"lowwater.client.errors.{kind}")
@@ -73,3 +82,8 @@ def test_neither_text_has_a_secret():
     assert told.what.endswith("password [hidden]")
     assert "topsecret" not in told.detail
     assert "topsecret" not in repr(told)
+
+
+def test_the_state_behind_an_error_of_spark_is_not_told():
+    text = "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Project [x]\n"
+    assert failure(text).what == "[UNRESOLVED_COLUMN] A column `x` cannot be resolved"

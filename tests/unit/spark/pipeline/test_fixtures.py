@@ -11,6 +11,7 @@ from lowwater.errors import ConfigError
 from lowwater.spark.pipeline.fixtures import compare, load_fixtures, parse_fixtures, result_of
 from lowwater.spark.pipeline.pipeline import Pipeline
 from lowwater.spark.pipeline.problems import PipelineError
+from lowwater.spark.pipeline.row_values import misfits
 
 MODEL = Pipeline.parse(
     """
@@ -135,3 +136,66 @@ def test_values_are_the_same_however_they_are_written(expected, found):
 )
 def test_values_that_differ_differ(expected, found):
     assert compare("c", "s", [{"a": expected}], [{"a": found}]) is not None
+
+
+# ---- values that cannot be of their column's type
+
+
+class Kind:
+    """A type of Spark, by what is asked of it."""
+
+    def __init__(self, name, **inner):
+        self.typeName = self.simpleString = lambda: name
+        self.__dict__ |= inner
+
+
+class Field:
+    def __init__(self, name, kind):
+        self.name, self.dataType = name, kind
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        ("x", "double"),
+        ("x", "decimal"),
+        ("x", "timestamp"),
+        ("2026-13-01", "date"),
+        (1.5, "long"),
+        (True, "integer"),
+        (2**31, "integer"),
+        (1, "boolean"),
+        ({}, "string"),
+        (7, "array"),
+        ("x", "struct"),
+    ],
+)
+def test_a_value_of_another_type_is_found(value, kind):
+    [(path, what)] = misfits(value, Kind(kind), ("row",))
+    assert path == ("row",)
+    assert kind in what
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [
+        (1, "double"),
+        ("1.5", "decimal"),
+        ("2026-03-02", "timestamp"),
+        (date(2026, 3, 2), "timestamp"),
+        (-(2**31), "integer"),
+        ("text", "binary"),
+        (1, "string"),
+        (None, "struct"),
+        ("x", "interval"),
+    ],
+)
+def test_values_that_are_made_to_fit_are_no_misfits(value, kind):
+    assert not list(misfits(value, Kind(kind), ()))
+
+
+def test_a_value_inside_another_is_told_by_its_own_place():
+    stars = Kind("array", elementType=Kind("integer"))
+    note = Kind("struct", fields=[Field("stars", Kind("map", valueType=stars)), Field("text", Kind("string"))])
+    [(path, _)] = misfits({"stars": {"best": [5, "x"]}}, note, ("note",))
+    assert path == ("note", "stars", "best", 1)

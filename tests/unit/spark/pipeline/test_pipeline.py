@@ -81,6 +81,17 @@ def test_files_and_packages_that_are_missing_are_told_with_their_lines(tmp_path,
     assert "cannot be imported" in told[36, "step[1].python"]
 
 
+def test_a_schema_in_a_file_is_looked_at_before_spark_starts(tmp_path, java):
+    (tmp_path / "orders.ddl").write_text("order_id lng")
+    text = spoilt('schema = "order_id long, amount double"', 'schema_file = "orders.ddl"')
+    with pytest.raises(PipelineError) as refused:
+        Pipeline.parse(text, folder=tmp_path).check()
+    told = {problem.path: (problem.line, problem.what) for problem in refused.value.problems}
+    line, what = told["source.orders.decode.schema_file"]
+    assert line == 17
+    assert what.startswith("'lng' at character 10 is not a type")
+
+
 def test_a_function_given_as_it_is_needs_no_module(tmp_path, java):
     Pipeline(VALUES, folder=tmp_path).check()
 

@@ -8,8 +8,10 @@ import pytest
 
 from lowwater.errors import ConfigError
 from lowwater.spark.checkpoint import CheckpointError
+from lowwater.spark.pipeline.going_on import StoredStart, refuse_lost_output
 from lowwater.spark.pipeline.pipeline import Pipeline
 from lowwater.spark.pipeline.resetting import Output, Plan, plan, reset
+from lowwater.types import TopicPartition
 
 FILE = """
 name = "shop"
@@ -69,7 +71,34 @@ def test_files_that_are_kept_lose_the_list_that_would_hide_new_ones(model, tmp_p
 
 def test_something_has_to_be_said_about_files(model, tmp_path):
     with pytest.raises(ConfigError, match="--delete-output, or --keep-output"):
+        plan(model, to="earliest")
+
+
+def test_a_run_that_goes_on_where_its_group_is_is_not_said_to_write_rows_once_more(model, tmp_path):
+    with pytest.raises(ConfigError, match=r"goes on where its groups are.*--delete-output --to earliest"):
         plan(model)
+    with pytest.raises(ConfigError, match="would write its rows once more"):
+        plan(model, to="earliest")
+
+
+def test_sources_are_left_at_their_group_unless_something_else_is_said(model):
+    assert [source.name for source in plan(model, output=Output.KEEP).from_stored] == ["orders", "payments"]
+    for to in ("earliest", "stored"):
+        assert not plan(model, output=Output.KEEP, to=to).from_stored
+    assert not plan(model, output=Output.KEEP, to="stored").moves, "the group is there already"
+
+
+def test_a_source_that_never_looks_at_its_group_is_not_left_there(tmp_path):
+    text = FILE.replace('group = "a"', 'start = "-7d|earliest"').format(folder=tmp_path)
+    assert [source.name for source in plan(Pipeline.parse(text).model).from_stored] == ["payments"]
+
+
+def test_output_is_only_lost_to_the_groups_that_its_own_sink_reads(model):
+    orders, payments = model.sources
+    planned = plan(model, output=Output.DELETE)
+    refuse_lost_output(model, planned, [StoredStart(payments, {TopicPartition("payments", 0): 7}, 0)])
+    with pytest.raises(ConfigError, match=r"orders from the group a, .*--to earliest.*--to stored"):
+        refuse_lost_output(model, planned, [StoredStart(orders, {TopicPartition("orders", 0): 7}, 0)])
 
 
 def test_nothing_has_to_be_said_where_no_files_are(model, tmp_path):
