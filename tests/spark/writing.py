@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
@@ -56,6 +57,9 @@ class Topics:
     def grow(self, name: str, partitions: int) -> None:
         self.admin.create_partitions([NewPartitions(name, partitions)])[name].result(PATIENCE_S)
         self._producer = self._producing()  # the one before does not know of them for minutes
+        deadline = time.monotonic() + PATIENCE_S
+        while len(self._producer.list_topics(name, PATIENCE_S).topics[name].partitions) < partitions:
+            assert time.monotonic() < deadline, "brokers do not tell of the new partitions"
 
     def write(
         self,
