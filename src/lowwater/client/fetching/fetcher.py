@@ -127,11 +127,10 @@ class Fetcher:
 
     def finish(self, one: TopicPartition) -> None:
         """It is read as far as it is wanted: nothing more is asked for, but `epoch_behind` still answers."""
-        epoch, stop = self._partitions[one].fetched_epoch, self._stops.get(one)
-        self.remove([one])
-        self._finished_epochs[one] = epoch
-        if stop is not None:
-            self._stops[one] = stop  # rows of it may be put back
+        partition = self._partitions.pop(one)  # its stop stays: rows of it may be put back
+        self._withdraw(partition)
+        self._finished_epochs[one] = partition.fetched_epoch
+        self._arrivals.outdate()
 
     def pause(self, partitions: Iterable[TopicPartition]) -> None:
         """Do not ask for these. Nothing is forgotten of where they are."""
