@@ -12,6 +12,7 @@ import mmap
 BYTES_MIN = 128 * 1024
 KEPT_BYTES_MAX = 128 * 1024 * 1024
 LARGE_PAGE_BYTES = 2 * 1024 * 1024
+_STEPS = 8
 
 
 def fresh_memory(size: int) -> mmap.mmap:
@@ -42,29 +43,52 @@ class Lease:
 
 
 class Buffers:
-    """Fresh memory is not touched before bytes arrive in it, so an answer takes what came, not what it claims."""
+    """Fresh memory is not touched before bytes arrive in it, so an answer takes what came, not what it claims.
 
-    def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX) -> None:
+    Of memory that nobody uses `kept_bytes_max` are kept; more, as long as that and what is in use are not more than
+    `all_bytes_max`: whoever needs much at times, and gives it back at once, soon needs it again.
+    """
+
+    def __init__(self, kept_bytes_max: int = KEPT_BYTES_MAX, all_bytes_max: int = 0) -> None:
         self._kept_bytes_max = kept_bytes_max
-        self._free: dict[int, list[mmap.mmap]] = {}
+        self._all_bytes_max = all_bytes_max
+        self._free: list[mmap.mmap] = []
+        self._used_bytes = 0
         self.kept_bytes = 0
 
     def lease(self, size: int) -> Lease:
-        room = max(BYTES_MIN, 1 << (size - 1).bit_length())
-        free = self._free.get(room)
-        if free:
-            memory = free.pop()
-            self.kept_bytes -= room
-        else:
-            memory = fresh_memory(room)
+        memory = self._used(size) or fresh_memory(_room_for(size))
+        self._used_bytes += len(memory)
+        self._shrink()
         return Lease(memoryview(memory)[:size], memory, self)
 
+    def _used(self, size: int) -> mmap.mmap | None:
+        """The latest that came back and is not much too large."""
+        for place in reversed(range(len(self._free))):
+            if size <= len(self._free[place]) <= 2 * max(size, BYTES_MIN):
+                memory = self._free.pop(place)
+                self.kept_bytes -= len(memory)
+                return memory
+        return None
+
     def give_back(self, memory: mmap.mmap) -> None:
-        room = len(memory)
-        if self.kept_bytes + room <= self._kept_bytes_max:
-            self.kept_bytes += room
-            self._free.setdefault(room, []).append(memory)
+        self._used_bytes -= len(memory)
+        self._free.append(memory)
+        self.kept_bytes += len(memory)
+        self._shrink()
+
+    def _shrink(self) -> None:
+        """When there is too much, what was not needed for the longest time goes."""
+        while self.kept_bytes > max(self._kept_bytes_max, self._all_bytes_max - self._used_bytes):
+            self.kept_bytes -= len(self._free.pop(0))
 
     def clear(self) -> None:
         self._free.clear()
         self.kept_bytes = 0
+
+
+def _room_for(size: int) -> int:
+    """In steps of an eighth of the next power of two: answers are of about one size, and fit where others were."""
+    size = max(size, BYTES_MIN)
+    step = (1 << (size - 1).bit_length()) // _STEPS
+    return -(-size // step) * step

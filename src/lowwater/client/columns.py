@@ -315,6 +315,8 @@ class Held:
         return freed
 
     def _leave(self, left_rows: Any, freed: dict[int, int]) -> list[Left]:
-        tags = {*np.flatnonzero(left_rows).tolist(), *freed}
-        named = ((self._tags.partition(tag), tag) for tag in sorted(tags))
-        return [Left(one, int(left_rows[tag]), freed.get(tag, 0)) for one, tag in named if one in self._positions]
+        """Plainly, and without a name for each number: with many partitions all of them are told with every batch."""
+        tags = sorted({*np.flatnonzero(left_rows).tolist(), *freed})
+        partitions, sizes = map(self._tags.partition, tags), [freed.get(tag, 0) for tag in tags]
+        left = zip(partitions, left_rows[tags].tolist(), sizes, strict=True)
+        return [each for each in left if each[0] in self._positions]

@@ -32,16 +32,22 @@ class Network:
     """
 
     def __init__(
-        self, config: ClientConfig, driver: Driver, *, kept_bytes_max: int = KEPT_BYTES_MAX, has_lanes: bool = True
+        self,
+        config: ClientConfig,
+        driver: Driver,
+        *,
+        kept_bytes_max: int = KEPT_BYTES_MAX,
+        all_bytes_max: int = 0,
+        has_lanes: bool = True,
     ) -> None:
-        """`kept_bytes_max`: of memory for large answers that is kept for the next ones.
+        """`kept_bytes_max`, `all_bytes_max`: of memory for large answers, as `Buffers` explains.
 
         Without lanes there is one connection to each broker: for those of whom there are many, and who seldom wait.
         """
         self.config = config
         self.driver = driver
         self.has_lanes = has_lanes
-        self.buffers = Buffers(kept_bytes_max)
+        self.buffers = Buffers(kept_bytes_max, all_bytes_max)
         self._bootstrap = {address: self._link(address) for address in config.bootstrap}
         self._addresses: dict[int, Address] = {}
         self._links: dict[tuple[int, str], Link] = {}

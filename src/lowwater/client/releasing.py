@@ -274,8 +274,7 @@ class Releasing:
         return batch
 
     def _leave(self, left: Iterable[Left]) -> None:
-        for each in left:
-            self._merging.left(*each)
+        self._merging.left_all(left)
 
     def _balance(self) -> None:
         """In order of time nobody is asked for before his turn, also while the one whose turn it is cannot be reached:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 from lowwater.client.errors import ClientError
 from lowwater.types import Buffer, TopicPartition
@@ -34,9 +34,5 @@ class Arrival(NamedTuple):
     error: ClientError | None = None
 
 
-class Left(NamedTuple):
-    """Rows of a partition that went, and bytes that are not held for it any more."""
-
-    partition: TopicPartition
-    rows: int
-    size: int
+Left: TypeAlias = tuple[TopicPartition, int, int]
+"""A partition, how many of its rows went, and how many bytes are not held for it any more."""

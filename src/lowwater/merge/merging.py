@@ -157,13 +157,22 @@ class Merging:
 
     def left(self, one: TopicPartition, rows: int, size: int) -> None:
         """Rows of it were released, and this many bytes are not held for it any more."""
-        progress = self._partitions[one]
-        progress.held_rows -= rows
-        progress.held_bytes -= size
-        self.held_rows -= rows
-        self.held_bytes -= size
-        assert progress.held_rows >= 0, "more was released than arrived"
-        assert progress.held_bytes >= 0, "more was let go than was held"
+        self.left_all([(one, rows, size)])
+
+    def left_all(self, left: Iterable[tuple[TopicPartition, int, int]]) -> None:
+        """The same, of several partitions."""
+        partitions = self._partitions
+        all_rows = all_bytes = 0
+        for one, rows, size in left:
+            progress = partitions[one]
+            progress.held_rows -= rows
+            progress.held_bytes -= size
+            assert progress.held_rows >= 0, "more was released than arrived"
+            assert progress.held_bytes >= 0, "more was let go than was held"
+            all_rows += rows
+            all_bytes += size
+        self.held_rows -= all_rows
+        self.held_bytes -= all_bytes
 
     def put_back(
         self, one: TopicPartition, position: int, key_ms: int, *, future_rows: int, is_believed: bool = False
@@ -231,25 +240,30 @@ class Merging:
         if self._has_room:
             return [], self._resume(list(self._paused))
         mark = self.mark
-        resumed = self._resume([one for one in self._paused if not self._can_wait(one, mark)])
+        waiting = self._can_wait(mark)
+        resumed = self._resume([one for one in self._paused if one not in waiting])
         if not self.is_full:
             return [], resumed
-        going = (one for one in self._partitions if one not in self._paused)
-        return self._pause([one for one in going if self._can_wait(one, mark)]), resumed
+        return self._pause([one for one in waiting if one not in self._paused]), resumed
 
-    def _can_wait(self, one: TopicPartition, mark: Mark) -> bool:
-        """Whether it is ahead, and has enough to be so for a while.
+    def _can_wait(self, mark: Mark) -> dict[TopicPartition, Progress]:
+        """Those that are ahead, and have enough to be so for a while.
 
         Of many partitions that stand closely together the one behind them all would otherwise come alone, and then the
         next one. When there are half as many bytes again as are allowed there is no other way.
         """
-        progress, share = self._partitions[one], len(self._partitions)
-        has_little = (
-            progress.held_rows * share < self._batch_size and progress.held_bytes * share < self._held_bytes_max
-        )
-        if has_little and 2 * self.held_bytes <= 3 * self._held_bytes_max:
-            return False
-        return self._is_ahead(one, mark)
+        rows = size = 0.0
+        if 2 * self.held_bytes <= 3 * self._held_bytes_max:
+            rows, size = self._batch_size / len(self), self._held_bytes_max / len(self)
+        # Not by a call for each: this is asked for with every answer, however many they are.
+        behind = mark.timestamp_ms, TopicPartition(mark.topic, mark.partition)
+        return {
+            one: progress
+            for one, progress in self._partitions.items()
+            if (progress.held_rows >= rows or progress.held_bytes >= size)
+            and (progress.clock_ms, one) > behind
+            and progress.clock_ms != BEGINNING_MS
+        }
 
     def _pause(self, partitions: list[TopicPartition]) -> list[TopicPartition]:
         for one in partitions:

@@ -15,7 +15,7 @@ from tests.unit.client.fetched import P0, P1, P2, RandomLog, batch, rows_of
 from lowwater.client.arrow import ROWS_MAX, SCHEMA
 from lowwater.client.columns import Held
 from lowwater.client.errors import ClientError, CorruptRecordsError, RecordFormatError
-from lowwater.client.slices import Arrival, FetchedSlice, Left
+from lowwater.client.slices import Arrival, FetchedSlice
 from lowwater.merge.mark import EVERYTHING, NOTHING, Mark
 from lowwater.types import TopicPartition
 from lowwater.wire.records import HEADER_SIZE, BatchHeader, Record, build_batch, encode_batch, seal, set_log_append_time
@@ -210,9 +210,9 @@ def test_bytes_are_held_until_the_memory_of_an_answer_is_let_go() -> None:
     arrivals = held.take([fetched(P0, batch(0, 1, 2)), fetched(P1, batch(0, 3))], lambda: gone.append(1))
     sizes = {one.partition: one.size for one in arrivals}
     assert sizes[P0] > len(batch(0, 1, 2))
-    assert held.release(EVERYTHING, 2).left == [Left(P0, 2, 0)]
+    assert held.release(EVERYTHING, 2).left == [(P0, 2, 0)]
     assert not gone
-    assert held.release(EVERYTHING).left == [Left(P0, 0, sizes[P0]), Left(P1, 1, sizes[P1])]
+    assert held.release(EVERYTHING).left == [(P0, 0, sizes[P0]), (P1, 1, sizes[P1])]
     assert gone == [1]
 
 
@@ -231,7 +231,7 @@ def test_a_few_rows_that_stay_do_not_hold_a_large_answer() -> None:
     released = held.release(Mark(400, *P2))
     assert gone == [1]
     sizes = {one.partition: one.size for one in arrivals}
-    left = {one.partition: one.size for one in released.left}
+    left = {one: size for one, _, size in released.left}
     assert left[P0] == sizes[P0]
     assert 100 < sizes[P1] - left.get(P1, 0) < 300
     assert rows_of(held.release(EVERYTHING).batch) == [("cars", 1, 0, 500, 0, b"k0", b"s" * 100, ())]

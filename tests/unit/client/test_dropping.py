@@ -30,7 +30,7 @@ def test_the_rows_that_are_due_last_go_and_the_first_ones_stay() -> None:
     held = held_of((P0, bytes(batch(0, 10, 30, 50))), (P1, bytes(batch(0, 20, 40, 60))))
     dropped, left = held.put_back([P0, P1], 4 * 90)
     assert [(one, each.offset, each.key_ms, each.rows) for one, each in dropped] == [(P0, 2, 50, 1), (P1, 2, 60, 1)]
-    assert sorted(each.partition for each in left) == [P0, P1]
+    assert sorted(one for one, _, _ in left) == [P0, P1]
     assert held.committable() == {P0: 0, P1: 0}
     assert offsets(held.release(EVERYTHING).batch) == [(0, 0), (1, 0), (0, 1), (1, 1)]
     assert held.committable() == {P0: 2, P1: 2}, "the others are to be fetched from there"

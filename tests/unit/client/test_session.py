@@ -188,7 +188,7 @@ def test_released_memory_is_used_again() -> None:
         held = settled(driver, network.ask(7, fetch))
         assert network.buffers.kept_bytes == 0
         held.release()
-        assert network.buffers.kept_bytes == 512 * 1024
+        assert network.buffers.kept_bytes == 320 * 1024
 
 
 def test_a_large_answer_without_records_gives_its_memory_back_by_itself() -> None:

@@ -85,6 +85,28 @@ def test_no_more_memory_is_kept_than_allowed() -> None:
     assert buffers.kept_bytes == 0
 
 
+def test_whoever_gave_much_back_at_once_finds_it_again() -> None:
+    buffers = Buffers(kept_bytes_max=MB, all_bytes_max=5 * MB)
+    for lease in [buffers.lease(MB) for _ in range(6)]:
+        lease.release()
+    assert buffers.kept_bytes == 5 * MB
+    large = buffers.lease(4 * MB)
+    assert buffers.kept_bytes == MB, "beside what is in use, little"
+    large.release()
+    assert buffers.kept_bytes == 5 * MB
+
+
+def test_memory_is_used_again_for_answers_that_are_not_much_smaller() -> None:
+    buffers = Buffers()
+    buffers.lease(4 * MB).release()
+    smaller = buffers.lease(3 * MB)
+    assert buffers.kept_bytes == 0
+    assert len(smaller.view) == 3 * MB
+    smaller.release()
+    buffers.lease(MB)
+    assert buffers.kept_bytes == 4 * MB
+
+
 def test_a_lease_that_is_released_twice_is_given_to_one_only() -> None:
     buffers = Buffers()
     lease = buffers.lease(MB)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from lowwater.client.fetching.session import FetchSession
 from lowwater.client.network import FETCHING, WAITING
+from lowwater.types import TopicPartition
 
 _VERSIONS = (4, 18)
 _VERSIONS_BY_NAME = (4, 12)
@@ -13,6 +14,8 @@ _GOOD_BYTES = 4 * 1024 * 1024
 # But where answers take long, a larger one is less often waited for.
 MOST_BYTES = 8 * 1024 * 1024
 _LONG_MS = 10
+# And in order of time an answer brings all partitions a little further, which costs something for each of them.
+_MANY = 256
 
 
 class Asker:
@@ -31,6 +34,7 @@ class Asker:
         "node",
         "refused_sessions",
         "session",
+        "turns",
         "untaken",
     )
 
@@ -42,12 +46,14 @@ class Asker:
         self.appetite_bytes = _FIRST_BYTES  # how large an answer is wished
         self.asked_bytes = 0  # how large the answer that is on its way may be
         self.asked_ms = 0.0  # when it was asked for
+        self.turns: dict[TopicPartition, int] | None = None  # in order of time, of whom how much is asked for just now
         self.untaken = 0  # answers that nobody has taken yet
         self.refused_sessions = 0  # in a row
 
-    def grow(self, took_ms: float) -> None:
+    def grow(self, took_ms: float, *, is_in_time: bool) -> None:
         """The first rows come soon, in small answers; larger ones, which cost less, follow."""
-        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES if took_ms >= _LONG_MS else _GOOD_BYTES)
+        is_more_better = took_ms >= _LONG_MS or (is_in_time and len(self.session.wanted) >= _MANY)
+        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES if is_more_better else _GOOD_BYTES)
 
     @property
     def lane(self) -> str:

@@ -99,12 +99,14 @@ class Asking:
                 continue
             room = self._budget.room(len(busy), is_urgent=is_dry and self._is_urgent(asker))
             room = min(room, asker.appetite_bytes)
-            if self._is_in_time(asker):
+            turns = None
+            if self.is_in_time(asker):
                 room = min(room, self._budget.turn_bytes)
-                if room and not self._turns(asker, room):
-                    continue  # others are waited for
+                turns = self._turns(asker, room) if room else None
+                if not turns:
+                    continue  # others are waited for, or there is no room
             if room:
-                self._begin(asker, room)
+                self._begin(asker, room, turns)
 
     def _is_urgent(self, asker: Asker) -> bool:
         """Of those who wait at a broker only such are that others wait for."""
@@ -112,7 +114,7 @@ class Asking:
             return True
         return self._until_ms is not None and any(asker.session.wants(each.one) for each in self._away())
 
-    def _is_in_time(self, asker: Asker) -> bool:
+    def is_in_time(self, asker: Asker) -> bool:
         return self._until_ms is not None and not asker.is_waiting
 
     def _turns(self, asker: Asker, bytes_max: int) -> dict[TopicPartition, int]:
@@ -134,7 +136,7 @@ class Asking:
     def brought(self, asker: Asker, partitions: Iterable[PartitionFetch], size: int) -> None:
         """An answer had so much of these. Where there was room for more, batches of the others did not fit into what
         was asked for of them: of only the first partition a batch comes that is larger."""
-        if not self._is_in_time(asker) or _HALVES * size > asker.asked_bytes:
+        if not self.is_in_time(asker) or _HALVES * size > asker.asked_bytes:
             return
         came = set(partitions)
         for partition in asker.session.told:
@@ -147,9 +149,9 @@ class Asking:
             for each in self._askers.values():
                 each.session.tell_all()
 
-    def _begin(self, asker: Asker, bytes_max: int) -> None:
+    def _begin(self, asker: Asker, bytes_max: int, turns: dict[TopicPartition, int] | None) -> None:
         asker.is_asking = True
-        flow = Flow(self._fetch(asker, bytes_max))
+        flow = Flow(self._fetch(asker, bytes_max, turns))
         self._flows.add(flow)
         flow.on_done(self._done)
 
@@ -157,19 +159,22 @@ class Asking:
         self._flows.discard(flow)
         self._ended(flow)
 
-    async def _fetch(self, asker: Asker, bytes_max: int) -> None:
+    async def _fetch(self, asker: Asker, bytes_max: int, turns: dict[TopicPartition, int] | None) -> None:
         wait_ms = self._wait_ms if asker.is_waiting else 0
         asker.asked_bytes, asker.asked_ms = bytes_max, self._network.driver.monotonic_ms()
         self._budget.reserve(bytes_max)
+        asker.turns = turns
+        asked = self._network.ask(
+            asker.node,
+            lambda version: self._request(self._change(asker, version, bytes_max), bytes_max, wait_ms),
+            api=FetchRequest,
+            versions=asker.versions,
+            timeout_ms=self._timeout_ms + wait_ms,
+            lane=asker.lane,
+        )
+        asker.turns = None  # what is sent later, when there is a connection, looks again
         try:
-            leased = await self._network.ask(
-                asker.node,
-                lambda version: self._request(self._change(asker, version, bytes_max), bytes_max, wait_ms),
-                api=FetchRequest,
-                versions=asker.versions,
-                timeout_ms=self._timeout_ms + wait_ms,
-                lane=asker.lane,
-            )
+            leased = await asked
         except ClientError as error:
             self._lost(asker, error)
         else:
@@ -179,7 +184,9 @@ class Asking:
             self._budget.arrived(bytes_max)
 
     def _change(self, asker: Asker, version: int, bytes_max: int) -> Change:
-        sizes = self._turns(asker, bytes_max) if self._is_in_time(asker) else None
+        sizes = asker.turns
+        if sizes is None and self.is_in_time(asker):
+            sizes = self._turns(asker, bytes_max)
         return asker.session.next_change(sizes, has_epochs=version >= _EPOCHS_SINCE)
 
     def _request(self, change: Change, bytes_max: int, wait_ms: int) -> FetchRequest:

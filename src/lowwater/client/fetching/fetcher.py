@@ -326,7 +326,8 @@ class Fetcher:
                 elif not data.error_code:
                     self._heard_of(partition, current, data)
         if arrived.of_slices:
-            asker.grow(self._driver.monotonic_ms() - asker.asked_ms)
+            took_ms = self._driver.monotonic_ms() - asker.asked_ms
+            asker.grow(took_ms, is_in_time=self._asking.is_in_time(asker))
             self._asking.brought(asker, arrived.of_slices, arrived.size)
         else:
             leased.release()

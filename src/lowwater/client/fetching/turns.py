@@ -6,12 +6,14 @@ Whatever else they asked for would only have to be held until those have come.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from operator import attrgetter
 
 from lowwater.client.fetching.partition import PartitionFetch
 from lowwater.client.fetching.stored import NO_CLOCK
 from lowwater.types import TopicPartition
 
 PIECE_BYTES_MIN = 16 * 1024
+_BY_CLOCK = attrgetter("clock_ms", "one")
 
 
 def due_first(partitions: Iterable[PartitionFetch], bytes_max: int, piece_bytes: int) -> dict[TopicPartition, int]:
@@ -22,7 +24,7 @@ def due_first(partitions: Iterable[PartitionFetch], bytes_max: int, piece_bytes:
     wanted = list(partitions)
     if silent := silent_of(wanted):
         return first_pieces(silent, len(wanted), bytes_max, piece_bytes)
-    wanted.sort(key=_clock)
+    wanted.sort(key=_BY_CLOCK)
     until_ms = _level(wanted, bytes_max)
     sizes: dict[TopicPartition, int] = {}
     left = bytes_max
@@ -66,7 +68,3 @@ def _level(by_clock: list[PartitionFetch], bytes_max: int) -> float:
         rate += partition.bytes_per_ms
         filled += behind_ms * partition.bytes_per_ms
     return start + (bytes_max + filled) / rate
-
-
-def _clock(partition: PartitionFetch) -> tuple[int, TopicPartition]:
-    return partition.clock_ms, partition.one
