@@ -195,6 +195,18 @@ def test_a_partition_that_is_not_there_is_an_error_that_says_how_many_there_are(
         lowwater.read([f"{topic}[0]", f"{topic}[7]"], bootstrap=broker.bootstrap)
 
 
+def test_a_topic_that_is_not_there_is_an_error_that_names_those_called_alike(
+    broker: UnderTest, topic_of: TopicOf
+) -> None:
+    topic = topic_of([100])
+    misspelt = topic.replace("topic", "tpoic")
+    soon = {"topic.metadata.propagation.max.ms": 0, "allow.auto.create.topics": False}
+    with pytest.raises(UnknownTopicError, match=f"did you mean .*{topic}.* Otherwise see which there are"):
+        lowwater.read(misspelt, bootstrap=broker.bootstrap, config=soon)
+    with pytest.raises(UnknownTopicError, match="; see which there are"):
+        lowwater.read("nothing-is-called-like-this", bootstrap=broker.bootstrap, config=soon)
+
+
 @pytest.mark.parametrize("stop", [None, "latest", 1])
 def test_a_start_behind_the_end_is_an_error_whatever_the_stop(
     broker: UnderTest, topic_of: TopicOf, stop: str | int | None

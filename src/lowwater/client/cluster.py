@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import contextlib
+import difflib
 import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from lowwater.client.config import Address
-from lowwater.client.errors import BrokerError, UnknownTopicError, broker_error
+from lowwater.client.errors import BrokerError, ClientError, UnknownTopicError, broker_error
 from lowwater.client.flow import Flow
 from lowwater.client.network import Network
 from lowwater.client.retry import Retry
@@ -36,6 +37,8 @@ OUTDATED = frozenset(
     }
 )
 NO_LEADER = -1
+_NAMES_MS = 2_000
+"""How long an error waits for the names of other topics."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,6 +156,14 @@ class Cluster:
         """Ask for these topics now, once. What there is is known then; what is wrong with the others is returned."""
         response = await self._ask_brokers(frozenset(names), timeout_ms)
         return self._learn(response)[1]
+
+    async def name_alike(self, error: UnknownTopicError) -> None:
+        """Its advice names the topics that are called about the same, if there are any and brokers tell them soon."""
+        with contextlib.suppress(ClientError):
+            there = await self.all_topics(_NAMES_MS)
+            names = [name for name, topic in there.items() if not topic.is_internal]
+            if alike := difflib.get_close_matches(error.topic or "", names, n=2, cutoff=0.75):
+                error.advice = f"did you mean {' or '.join(alike)}? Otherwise {error.advice}"
 
     async def matching(self, pattern: str, timeout_ms: float | None = None) -> dict[str, Topic]:
         """Topics whose whole name matches a regular expression, asked for now; internal ones never do."""

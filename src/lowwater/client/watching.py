@@ -64,7 +64,11 @@ class TopicWatch:
         if self._before is None:
             # It may just have been made.
             self._cluster.outdate(self._names)
-            return await self._cluster.topics(self._names, timeout_ms)
+            try:
+                return await self._cluster.topics(self._names, timeout_ms)
+            except UnknownTopicError as error:
+                await self._cluster.name_alike(error)
+                raise
         return await self._cluster.retry.run(self._named, timeout_ms)
 
     async def _named(self, left_ms: float) -> dict[str, Topic]:
