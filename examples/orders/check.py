@@ -117,7 +117,7 @@ def reconciled(found: Found, should: Expected) -> list[str]:
     rows += [["  in hours that are written", closed, *_joined(should.closed)]]
     rows += [["  in hours still open", _orders_in(should.open), *_joined(should.open)]]
     rows += [["  without an order in reach", 0, *_unmatched(should)]]
-    for fate, title in (("late", "late"), ("again", "sent twice"), ("forgotten", "tombstones")):
+    for fate, title in (("late", "behind the watermark"), ("again", "sent twice"), ("forgotten", "tombstones")):
         rows.append([f"  {title}", *(should.topics[topic].fates[fate] for topic in TOPICS)])
     dead = {topic: len({(one, offset) for one, offset, _ in found.dead_letters if one[0] == topic}) for topic in TOPICS}
     rows.append(["  dead letters", *(dead[topic] for topic in TOPICS)])

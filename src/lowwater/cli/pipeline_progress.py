@@ -34,7 +34,9 @@ class Lines:
             return
         facts = [(title, cell) for title, cell in zip(TITLES, cells(course), strict=True) if cell != UNKNOWN]
         told = ", ".join(f"{cell} {title}" if title in _AFTER else f"{title} {cell}" for title, cell in facts[1:])
-        click.echo(f"{printable(course.query)}: batch {course.last.batch_id}: {told}", err=True)
+        # Spark makes one without rows at the end, to write what only waited for the event time to pass.
+        found = "" if course.last.rows else "nothing new, "
+        click.echo(f"{printable(course.query)}: batch {course.last.batch_id}: {found}{told}", err=True)
 
     def close(self) -> None:
         pass

@@ -68,6 +68,14 @@ def test_a_line_has_nothing_that_is_not_known(capsys):
     assert capsys.readouterr().err == "dead-letters/orders: batch 3: 8 rows, 8 rows/s\n"
 
 
+def test_a_micro_batch_without_rows_says_so(capsys):
+    made = Course("out")
+    made.add(Progress("", 3, 0, 8, 0, 1000, ()))
+    made.add(Progress("", 4, 0, 0, 0, 1000, ()))
+    Lines().changed(made)
+    assert capsys.readouterr().err == "out: batch 4: nothing new, 8 rows, 8 rows/s\n"
+
+
 def test_the_summary_says_what_was_done_and_where_it_lies(capsys):
     summary = Summary("shop", Outcome.DONE, (QuerySummary("out", 1, 50_000, {"orders": 3}),), 12.34)
     tell_summary(MODEL, summary, {"out": course(latest=50_000, late=1)}, verbose=False)

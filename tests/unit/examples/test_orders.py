@@ -149,7 +149,7 @@ def test_every_record_is_accounted_for(right):
         "in hours that are written": ["1", "1", "1"],
         "in hours still open": ["1", "0", "0"],
         "without an order in reach": ["0", "1", "0"],
-        "late": ["0", "0", "0"],
+        "behind the watermark": ["0", "0", "0"],
         "sent twice": ["1", "0", "0"],
         "tombstones": ["0", "0", "0"],
         "dead letters": ["1", "0", "0"],
