@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -23,6 +24,7 @@ DEFAULTS = ", defaults"
 SPEED_TARGET, SHAPE_TARGET = 6.0, 0.8
 CHECK_SECONDS_MAX = 60.0
 BYTES_SHARE = 2  # of large records there are fewer
+SHAPE_ROUNDS = 3  # for each of the others: they take little time
 
 # Record bytes, shape, codec; each with every number of partitions that is asked for, compressed ones with the first.
 BOTH_WAYS = ((100, BALANCED, NONE), (1000, BALANCED, NONE), (100, BALANCED, LZ4))
@@ -49,28 +51,26 @@ class Scenario:
 
 def run(plan: Run) -> None:
     broker = plan.fleet.lowwater()
-    done: dict[Scenario, Measured | None] = {}
     for layout, orders in _layouts(plan).items():
         with broker.topic(layout.partitions) as topic:
             layouts.fill(broker, topic, layout)
             for ordered in orders:
-                scenario = Scenario(layout, ordered)
-                done[scenario] = _measured(plan, broker, topic, scenario)
-    _compare_shapes(plan, done)
+                _cell(plan, broker, topic, Scenario(layout, ordered))
+    for partitions in plan.size.reader_partitions:
+        _compare_shapes(plan, broker, partitions)
 
 
-def _measured(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> Measured | None:
-    """One cell. When a reader fails in it, that is told, its target counts as missed, and the others go on."""
+def _cell(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> None:
+    """When a reader fails in one, that is told, its target counts as missed, and the others go on."""
     try:
         measured = _measure(plan, broker, topic, scenario)
     except ReaderFailedError as failure:
         plan.report.note(f"FAILED   {scenario}: {failure}")
         plan.report.keep(str(scenario), {"failed": str(failure)})
         plan.report.target(f"{scenario}: failed", math.nan, SPEED_TARGET)
-        return None
+        return
     plan.report.keep(str(scenario), measured)
     _present(plan, scenario, measured)
-    return measured
 
 
 def _layouts(plan: Run) -> dict[Layout, tuple[bool, ...]]:
@@ -144,16 +144,18 @@ def _ratio_to_best(measured: Measured, peers: Sequence[str]) -> float:
     )
 
 
-def _compare_shapes(plan: Run, done: Mapping[Scenario, Measured | None]) -> None:
-    """Partitions that do not keep pace must not slow an ordered reader down."""
-    rates = {
-        (one.layout.partitions, one.layout.shape): math.nan
-        if measured is None
-        else measured.median(LOWWATER, "rows_per_s")
-        for one, measured in done.items()
-        if one.ordered and (one.layout.record_bytes, one.layout.codec) == (100, NONE)
-    }
-    for (partitions, shape), rate in rates.items():
-        if shape != BALANCED:
-            what = f"ordered, {partitions} partitions: {shape} / {BALANCED}"
-            plan.report.target(what, rate / rates[partitions, BALANCED], SHAPE_TARGET)
+def _compare_shapes(plan: Run, broker: Subject, partitions: int) -> None:
+    """Partitions that do not keep pace must not slow an ordered reader down: the shapes in turns, in each round."""
+    title = f"ordered: 100 B, {partitions} partitions, by shape"
+    with contextlib.ExitStack() as topics:
+        works = {}
+        for shape in (BALANCED, SKEWED, DISJOINT):
+            layout = Layout(plan.size.reader_records, 100, partitions, shape, NONE)
+            topic = topics.enter_context(broker.topic(partitions))
+            layouts.fill(broker, topic, layout)
+            works[shape] = partial(_read, plan, broker, topic, Scenario(layout, ordered=True), LOWWATER)
+        measured = interleave(works, SHAPE_ROUNDS * plan.size.reader_rounds)
+    plan.report.keep(title, measured)
+    for shape in (SKEWED, DISJOINT):
+        what = f"ordered, {partitions} partitions: {shape} / {BALANCED}"
+        plan.report.target(what, measured.ratio(shape, BALANCED, "rows_per_s"), SHAPE_TARGET)
