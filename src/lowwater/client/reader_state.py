@@ -152,7 +152,7 @@ def _stats(reading: Reading) -> ReaderStats:
 
 def reading_of(asked: Asked, driver: Driver) -> Reading:
     options = replace(asked.options, cutoff_ms=asked.cutoff_ms(driver.now_ms()))
-    # Memory that is kept for the next answers is beside what is held.
+    # Memory that is kept for the next answers is beside what is held, or within it while little is held.
     bytes_max = options.held_bytes_max
     network = Network(asked.config, driver, kept_bytes_max=bytes_max // _A_QUARTER, all_bytes_max=bytes_max)
     return Reading(Cluster(network), asked.wanted, options)

@@ -164,16 +164,16 @@ class Asking:
         asker.asked_bytes, asker.asked_ms = bytes_max, self._network.driver.monotonic_ms()
         self._budget.reserve(bytes_max)
         asker.turns = turns
-        asked = self._network.ask(
-            asker.node,
-            lambda version: self._request(self._change(asker, version, bytes_max), bytes_max, wait_ms),
-            api=FetchRequest,
-            versions=asker.versions,
-            timeout_ms=self._timeout_ms + wait_ms,
-            lane=asker.lane,
-        )
-        asker.turns = None  # what is sent later, when there is a connection, looks again
         try:
+            asked = self._network.ask(
+                asker.node,
+                lambda version: self._request(self._change(asker, version, bytes_max), bytes_max, wait_ms),
+                api=FetchRequest,
+                versions=asker.versions,
+                timeout_ms=self._timeout_ms + wait_ms,
+                lane=asker.lane,
+            )
+            asker.turns = None  # what is sent later, when there is a connection, looks again
             leased = await asked
         except ClientError as error:
             self._lost(asker, error)
