@@ -17,6 +17,8 @@ from bench.subjects import ROOT
 
 RUN_TIMEOUT_S = 120
 POLL_MS = 1_000
+# kafkars and kafkarrow wait for all of it when there is less than a batch, also at the end of the topic.
+MANAGER_POLL_MS = 10
 PATIENCE_S = 8.0  # for the first row
 BATCH_ROWS = 65_536
 CONFLUENT_BATCH_ROWS = 10_000
@@ -111,7 +113,7 @@ def by_manager(module: str) -> Callable[[Task], Iterator[Any]]:
         topics = [package.SourceTopic.from_earliest(task.topic)]
         manager = package.ConsumerManager(config, topics, **({"batch_size": BATCH_ROWS} if task.tuned else {}))
         while True:
-            yield manager.poll(POLL_MS)
+            yield manager.poll(MANAGER_POLL_MS)
 
     return batches
 
