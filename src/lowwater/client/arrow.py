@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lowwater.client.slabs import Slabs, aligned
+from lowwater.client.slabs import ALIGNMENT, Slabs, aligned
 from lowwater.merge.merging import Progress
 from lowwater.types import TopicPartition
 from lowwater.wire.kernels import gathering
@@ -26,10 +26,16 @@ SCHEMA = pa.schema(
         pa.field("headers", pa.list_(pa.field("item", HEADER, nullable=False)), nullable=False),
     ]
 )
+_TIME = SCHEMA.field("timestamp").type
 ROWS_MAX = 64 * 1024
 BYTES_MAX = (1 << 31) - 1  # what the offsets of a binary column can reach
-_NUMBERS = (np.int32, np.int32, np.int64, np.int64, np.int8)  # topic, partition, offset, timestamp, timestamp_type
+# Of topic, partition, offset, timestamp and timestamp_type.
+_NUMBERS = tuple(map(np.dtype, (np.int32, np.int32, np.int64, np.int64, np.int8)))
+_NUMBERS_BYTES = sum(kind.itemsize for kind in _NUMBERS)
 _TIMESTAMPS = 3
+_BYTE, _END = np.dtype(np.uint8), np.dtype(np.int32)
+_END_BYTES = _END.itemsize
+_BINARY, _INT8, _INT32, _INT64 = pa.binary(), pa.int8(), pa.int32(), pa.int64()
 
 
 def schema_of(columns: Sequence[str] | None) -> Any:
@@ -96,20 +102,19 @@ def record_batch(
     rows: Any, topics: Any, topic_of: Any, partition_of: Any, schema: Any = SCHEMA, slabs: Slabs | None = None
 ) -> Any:
     """A copy of these rows. `topics` is the dictionary; `topic_of` and `partition_of` are by tag."""
-    count = len(rows)
-    slabs = slabs or Slabs(kept_bytes_max=0)
-    slab = slabs.slab(sum(aligned(count * np.dtype(kind).itemsize) for kind in _NUMBERS))
-    buffers, numbers = zip(*(slab.cut(kind, count) for kind in _NUMBERS), strict=True)
+    count, names, slabs = len(rows), schema.names, slabs or Slabs(kept_bytes_max=0)
+    slab = slabs.slab(_NUMBERS_BYTES * count + len(_NUMBERS) * ALIGNMENT)
+    cuts = [slab.cut(kind, count) for kind in _NUMBERS]
+    topic_places, partitions, offsets, timestamps, types = [buffer for buffer, _ in cuts]
+    numbers = [data for _, data in cuts]
     unstamped, header_count = gathering.gather_numbers(rows, topic_of, partition_of, *numbers)
-    topic_places, partitions, offsets, timestamps, types = buffers
     columns = {
-        "topic": pa.DictionaryArray.from_arrays(_numbers(pa.int32(), count, topic_places), topics, safe=False),
-        "partition": _numbers(pa.int32(), count, partitions),
-        "offset": _numbers(pa.int64(), count, offsets),
+        "topic": pa.DictionaryArray.from_arrays(_numbers(_INT32, count, topic_places), topics, safe=False),
+        "partition": _numbers(_INT32, count, partitions),
+        "offset": _numbers(_INT64, count, offsets),
         "timestamp": _times(numbers[_TIMESTAMPS], timestamps, unstamped),
-        "timestamp_type": _numbers(pa.int8(), count, types),
+        "timestamp_type": _numbers(_INT8, count, types),
     }
-    names = schema.names
     if "key" in names or "value" in names:
         columns["key"], columns["value"] = _fields(rows, slabs)
     if "headers" in names:
@@ -136,16 +141,16 @@ def _room(size: int) -> tuple[Any, Any]:
 
 
 def _fields(rows: Any, slabs: Slabs) -> tuple[Any, Any]:
-    """Keys and values."""
+    """Keys and values: whoever keeps one of the columns does not keep the memory of the other."""
     count = len(rows)
     key_bytes, null_keys, value_bytes, null_values = gathering.binary_sizes(rows)
     key_validity, value_validity = np.zeros((2, (count + 7) // 8), np.uint8)
-    ends_size = aligned((count + 1) * np.dtype(np.int32).itemsize)
+    ends_size = aligned(_END_BYTES * (count + 1))
     key_slab, value_slab = slabs.slab(ends_size + key_bytes), slabs.slab(ends_size + value_bytes)
-    (key_ends, key_ends_data), (value_ends, value_ends_data) = (
-        each.cut(np.int32, count + 1) for each in (key_slab, value_slab)
-    )
-    (keys, keys_data), (values, values_data) = key_slab.cut(np.uint8, key_bytes), value_slab.cut(np.uint8, value_bytes)
+    key_ends, key_ends_data = key_slab.cut(_END, count + 1)
+    keys, keys_data = key_slab.cut(_BYTE, key_bytes)
+    value_ends, value_ends_data = value_slab.cut(_END, count + 1)
+    values, values_data = value_slab.cut(_BYTE, value_bytes)
     gathering.gather_binary(rows, key_ends_data, keys_data, key_validity, value_ends_data, values_data, value_validity)
     return (
         _binary(count, null_keys, key_validity, key_ends, keys),
@@ -155,12 +160,12 @@ def _fields(rows: Any, slabs: Slabs) -> tuple[Any, Any]:
 
 def _binary(count: int, nulls: int, validity: Any, ends: Any, data: Any) -> Any:
     present = pa.py_buffer(validity) if nulls else None
-    return pa.Array.from_buffers(pa.binary(), count, [present, ends, data], nulls)
+    return pa.Array.from_buffers(_BINARY, count, [present, ends, data], nulls)
 
 
 def _times(timestamps: Any, buffer: Any, nulls: int) -> Any:
     present = pa.py_buffer(np.packbits(timestamps != gathering.NO_TIMESTAMP, bitorder="little")) if nulls else None
-    return pa.Array.from_buffers(SCHEMA.field("timestamp").type, len(timestamps), [present, buffer], nulls)
+    return pa.Array.from_buffers(_TIME, len(timestamps), [present, buffer], nulls)
 
 
 def _no_headers(count: int) -> Any:

@@ -5,10 +5,11 @@ Whatever is wrong with a batch ends its partition there, with an error that says
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 from crc32c import crc32c
 
 from lowwater.client.errors import ClientError, CorruptRecordsError, RecordFormatError
@@ -18,24 +19,19 @@ from lowwater.client.unpacking import Unpacking
 from lowwater.types import Buffer
 from lowwater.wire import compression
 from lowwater.wire.kernels import scanning, walking
-from lowwater.wire.records import (
-    CODEC_MASK,
-    CONTROL,
-    CRC_START,
-    HEADER_SIZE,
-    LOG_APPEND_TIME,
-    RECORD_SIZE_MIN,
-    TRANSACTIONAL,
-)
+from lowwater.wire.records import CODEC_MASK, CONTROL, CRC_START, HEADER_SIZE, RECORD_SIZE_MIN, TRANSACTIONAL
 
 _BATCH_BYTES_GUESS = 4096
-_ALL = 1 << 62
 _DAMAGED = "read it again; if it stays so, the broker's copy is damaged, and reading can go on behind it"
 _OLD = "a client of Kafka 0.11 or newer has to write these records anew"
+_NO_OUTPUTS = np.empty((0, 2), np.int64)
 
 
 class Answer:
-    """What one Fetch brought, opened. Batches lie in the order of the slices, and so do the sections for `scan`."""
+    """What one Fetch brought, opened. Batches lie in the order of the slices, and so do the sections for `scan`.
+
+    Kernels do what has to be done for every batch; whatever is not usual is seen to here, batch by batch.
+    """
 
     def __init__(
         self,
@@ -48,37 +44,35 @@ class Answer:
     ) -> None:
         """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait."""
         self._slices = slices
-        self._tags = np.array(tags, np.int64)
-        self._fetch_offsets = np.array([one.fetch_offset for one in slices], np.int64)
+        self._tags = tags
         self._output_bytes_max = output_bytes_max
         self._budget = budget_bytes
         self._slabs = slabs or Slabs(kept_bytes_max=0)
-        self._arrays = [_as_array(one.records) for one in slices]
-        self._addresses = [_address(array) for array in self._arrays]
+        self._memory = [pa.py_buffer(one.records) for one in slices]
         self._outputs: dict[int, Any] = {}  # by batch, what was decompressed
-        self._good_before = np.full(len(slices), _ALL, np.int64)  # by slice, its first batch that does not count
         self.errors: dict[int, ClientError] = {}
-        self._batches = self._walk()
-        self._is_wanted = self._find_wanted()
+        self._is_all_good = True
+        self._walk()
         self._look_into()
 
     # -- finding batches
 
-    def _walk(self) -> Any:
-        table = np.empty((len(self._slices), 2), np.int64)
-        table[:, walking.SLICE_ADDRESS] = self._addresses
-        table[:, walking.SLICE_SIZE] = [len(one.records) for one in self._slices]
-        room = len(table) + int(table[:, walking.SLICE_SIZE].sum()) // _BATCH_BYTES_GUESS
+    def _walk(self) -> None:
+        fields = [
+            (memory.address, memory.size, one.fetch_offset, tag, 0, 0, 0, 0)
+            for memory, one, tag in zip(self._memory, self._slices, self._tags, strict=True)
+        ]
+        self._table = table = np.array(fields, np.int64).reshape(-1, walking.SLICE_COLUMNS)
+        room = len(table) + sum(memory.size for memory in self._memory) // _BATCH_BYTES_GUESS
         found = room + 1
         while found > room:
             room = max(room, found)
             batches = np.empty((room, walking.BATCH_COLUMNS), np.int64)
-            positions = self._fetch_offsets.copy()
-            faults = np.zeros(len(table), np.int32)
-            found = walking.walk(table, batches, positions, faults)
-        for place in np.flatnonzero(faults).tolist():
-            self._refuse(place, int(faults[place]), int(positions[place]))
-        return batches[:found]
+            found, self._states = walking.walk(table, batches)
+        self._batches = batches[:found]
+        for place, fault in enumerate(table[:, walking.FAULT].tolist()):
+            if fault:
+                self._refuse(place, fault, int(table[place, walking.POSITION]))
 
     def _refuse(self, place: int, fault: int, offset: int) -> None:
         where = self._slices[place].partition._asdict()
@@ -88,67 +82,56 @@ class Answer:
         else:
             self.errors[place] = CorruptRecordsError(walking.FAULTS[fault], offset=offset, advice=_DAMAGED, **where)
 
-    def _find_wanted(self) -> Any:
-        """Which batches may hold rows: no control batches, nothing that was aborted, nothing that was read before."""
-        batches = self._batches
-        places = batches[:, walking.SLICE]
-        wanted = (batches[:, walking.ATTRIBUTES] & CONTROL) == 0
-        wanted &= batches[:, walking.BASE_OFFSET] + batches[:, walking.LAST_DELTA] >= self._fetch_offsets[places]
-        wanted &= batches[:, walking.RECORDS] > 0
-        for place, one in enumerate(self._slices):
-            if one.aborted:
-                first, end = np.searchsorted(places, (place, place + 1)).tolist()
-                wanted[[first + index for index in _aborted(one.aborted, batches[first:end].tolist())]] = False
-        return wanted
-
     # -- looking into them
 
     def _look_into(self) -> None:
         """Checksums first: nothing else is believed of a batch before."""
         self._check_sums()
-        self._check_counts()
-        compressed = np.flatnonzero(self._is_wanted & self._good() & self._is_compressed()).tolist()
-        if compressed:
-            self._decompress(compressed)
+        for place, one in enumerate(self._slices):
+            if one.aborted:
+                self._leave_out_aborted(place, one.aborted)
+        if self._states & walking.CLAIMS_TOO_MANY:
+            for index in self._which(walking.WANTED | walking.CLAIMS_TOO_MANY):
+                self._refuse_count(index, int(self._batches[index, walking.SIZE]) - HEADER_SIZE)
+        if self._states & walking.COMPRESSED and (packed := self._which(walking.WANTED | walking.COMPRESSED)):
+            self._decompress(packed)
 
     def _check_sums(self) -> None:
         views = [memoryview(one.records) for one in self._slices]
-        batches = self._batches
-        places = batches[:, walking.SLICE]
-        starts = batches[:, walking.ADDRESS] - np.array(self._addresses, np.int64)[places]
-        ends = starts + batches[:, walking.SIZE]
-        rows = zip(places.tolist(), (starts + CRC_START).tolist(), ends.tolist(), strict=True)
-        sums = np.array([crc32c(views[place][start:end]) for place, start, end in rows], np.int64)
-        for index in np.flatnonzero(sums != batches[:, walking.CRC]).tolist():
+        sums = self._batches[:, : walking.CRC + 1].tolist()
+        wrong = [index for index, (place, start, end, crc) in enumerate(sums) if crc32c(views[place][start:end]) != crc]
+        for index in wrong:
             self._spoil(index, "the checksum of a batch is wrong")
 
-    def _check_counts(self) -> None:
-        """Room is made for as many records as a batch claims, so it must not claim more than can be in it."""
-        sizes = self._batches[:, walking.SIZE] - HEADER_SIZE
-        claims_too_many = self._batches[:, walking.RECORDS] > sizes // RECORD_SIZE_MIN
-        for index in np.flatnonzero(claims_too_many & ~self._is_compressed() & self._is_wanted).tolist():
-            self._refuse_count(index, int(sizes[index]))
+    def _leave_out_aborted(self, place: int, aborted: Iterable[tuple[int, int]]) -> None:
+        first, end = np.searchsorted(self._batches[:, walking.SLICE], (place, place + 1)).tolist()
+        for index in _aborted(aborted, self._batches[first:end].tolist()):
+            self._batches[first + index, walking.STATE] &= ~walking.WANTED
+
+    def _which(self, state: int) -> list[int]:
+        """The batches that are all of this, and count."""
+        batches = self._batches
+        good = np.arange(len(batches)) < self._table[batches[:, walking.SLICE], walking.GOOD_BEFORE]
+        found: list[int] = np.flatnonzero(good & ((batches[:, walking.STATE] & state) == state)).tolist()
+        return found
 
     def _refuse_count(self, index: int, size: int) -> None:
         self._spoil(index, f"a batch claims {self._batches[index, walking.RECORDS]} records in {size} bytes")
 
-    def _is_compressed(self) -> Any:
-        return (self._batches[:, walking.ATTRIBUTES] & CODEC_MASK) != 0
-
     def _decompress(self, compressed: list[int]) -> None:
         unpacking = Unpacking(
             self._slabs,
-            [self._packed(*batch) for batch in self._batches[compressed].tolist()],
+            [self._packed(index) for index in compressed],
             output_bytes_max=self._output_bytes_max,
             room_bytes_max=max(self._budget, 0),
         )
         for number, index in enumerate(compressed):
             place = int(self._batches[index, walking.SLICE])
-            if index >= self._good_before[place]:
+            if index >= self._table[place, walking.GOOD_BEFORE]:
                 continue
             if self._budget <= 0:
                 # It comes again, when there is room, and with it what is wrong behind it.
-                self._good_before[place] = index
+                self._ends_before(index, place)
                 self.errors.pop(place, None)
                 continue
             try:
@@ -156,81 +139,77 @@ class Answer:
             except compression.CompressionError as error:
                 self._spoil(index, f"a batch cannot be decompressed: {error}")
 
-    def _packed(self, place: int, address: int, size: int, *fields: int) -> tuple[int, memoryview]:
+    def _packed(self, index: int) -> tuple[int, memoryview]:
         """The codec and the body of a batch."""
-        start = address - self._addresses[place]
-        body = memoryview(self._slices[place].records)[start + HEADER_SIZE : start + size]
-        return fields[walking.ATTRIBUTES - walking.BASE_OFFSET] & CODEC_MASK, body
+        place, start, end = self._batches[index, : walking.BEHIND + 1].tolist()
+        body = memoryview(self._slices[place].records)[start - CRC_START + HEADER_SIZE : end]
+        return int(self._batches[index, walking.ATTRIBUTES]) & CODEC_MASK, body
 
     def _unpacked(self, index: int, output: Buffer) -> None:
         self._budget -= len(output)
         if self._batches[index, walking.RECORDS] > len(output) // RECORD_SIZE_MIN:
             self._refuse_count(index, len(output))
         else:
-            self._outputs[index] = _as_array(output)
+            self._outputs[index] = pa.py_buffer(output)
 
     def _spoil(self, index: int, what: str) -> None:
         """Nothing of the slice counts from this batch on. The first fault of a slice is the one that is told."""
         place = int(self._batches[index, walking.SLICE])
-        if index >= self._good_before[place]:
+        if index >= self._table[place, walking.GOOD_BEFORE]:
             return
         offset = max(int(self._batches[index, walking.BASE_OFFSET]), self._slices[place].fetch_offset)
         where = self._slices[place].partition._asdict()
-        self._good_before[place] = index
+        self._ends_before(index, place)
         self.errors[place] = CorruptRecordsError(what, offset=offset, advice=_DAMAGED, **where)
+
+    def _ends_before(self, index: int, place: int) -> None:
+        self._table[place, walking.GOOD_BEFORE] = index
+        self._is_all_good = False
 
     # -- what comes of it
 
-    def _good(self) -> Any:
-        return np.arange(len(self._batches)) < self._good_before[self._batches[:, walking.SLICE]]
+    def scan(self, room: Callable[[int], Any]) -> tuple[Any, int]:
+        """All records that are wanted, by slice and offset, in `room` for so many rows; and how many they are."""
+        sections, chosen, records = self._sections()
+        rows, faults = room(records), np.zeros(len(sections), np.int32)
+        count = scanning.scan(sections, faults, rows)
+        if faults.any():
+            for section in np.flatnonzero(faults).tolist():
+                if (fault := int(faults[section])) != scanning.BEHIND_A_FAULT:
+                    self._spoil(int(chosen[section]), f"a record cannot be read: {scanning.FAULTS[fault]}")
+        return rows, count
 
-    def sections(self) -> tuple[Any, Any]:
-        """For `scan`, and which batch each is."""
-        chosen = np.flatnonzero(self._is_wanted & self._good())
-        batches = self._batches[chosen]
-        attributes = batches[:, walking.ATTRIBUTES]
-        places = batches[:, walking.SLICE]
-        sections = np.empty((len(chosen), scanning.SECTION_COLUMNS), np.int64)
-        sections[:, scanning.ADDRESS] = batches[:, walking.ADDRESS] + HEADER_SIZE
-        sections[:, scanning.SIZE] = batches[:, walking.SIZE] - HEADER_SIZE
-        sections[:, scanning.BASE_OFFSET] = batches[:, walking.BASE_OFFSET]
-        sections[:, scanning.BASE_TIMESTAMP] = batches[:, walking.BASE_TIMESTAMP]
-        append_time = np.where(
-            attributes & LOG_APPEND_TIME, batches[:, walking.MAX_TIMESTAMP], scanning.KEEP_CREATE_TIME
-        )
-        sections[:, scanning.APPEND_TIMESTAMP] = append_time
-        sections[:, scanning.RECORDS] = batches[:, walking.RECORDS]
-        sections[:, scanning.LAST_DELTA] = batches[:, walking.LAST_DELTA]
-        sections[:, scanning.FIRST_WANTED] = self._fetch_offsets[places]
-        sections[:, scanning.TAG] = self._tags[places]
-        for row in np.flatnonzero(attributes & CODEC_MASK).tolist():
-            output = self._outputs[int(chosen[row])]
-            sections[row, : scanning.SIZE + 1] = _address(output), len(output)
-        return sections, chosen
-
-    def spoil(self, index: int, fault: int) -> None:
-        """`scan` found this batch not to be right."""
-        self._spoil(index, f"a record cannot be read: {scanning.FAULTS[fault]}")
+    def _sections(self) -> tuple[Any, Any, int]:
+        """For the kernel, which batch each is, and how many records they claim."""
+        size = len(self._batches)
+        sections, chosen = np.empty((size, scanning.SECTION_COLUMNS), np.int64), np.empty(size, np.int64)
+        outputs = _NO_OUTPUTS
+        if self._outputs:
+            outputs = np.zeros((size, 2), np.int64)
+            outputs[list(self._outputs)] = [(output.address, output.size) for output in self._outputs.values()]
+        count, records = walking.find_sections(self._table, self._batches, outputs, sections, chosen)
+        return sections[:count], chosen[:count], records
 
     def positions(self) -> list[int]:
         """By slice, the offset behind its last good batch, whether or not that held any rows."""
-        positions = self._fetch_offsets.copy()
-        good = self._batches[self._good()]
-        behind = good[:, walking.BASE_OFFSET] + good[:, walking.LAST_DELTA] + 1
-        np.maximum.at(positions, good[:, walking.SLICE], behind)
-        return list(map(int, positions))
+        if not self._is_all_good:
+            walking.find_positions(self._table, self._batches)
+        positions: list[int] = self._table[:, walking.POSITION].tolist()
+        return positions
 
-    def memory(self, section_batches: Any) -> tuple[list[Any], dict[int, int], bool]:
-        """What has to stay while rows of these batches do: arrays, bytes by tag, and whether the answer is needed."""
-        in_place = section_batches[~self._is_compressed()[section_batches]]
-        places = sorted({*self._batches[in_place, walking.SLICE].tolist()})
-        arrays = [self._arrays[place] for place in places]
+    def memory(self) -> tuple[list[Any], dict[int, int], bool]:
+        """What has to stay while rows of the sections do: buffers, bytes by tag, and whether the answer is needed."""
+        buffers: list[Any] = []
         sizes: dict[int, int] = {}
-        for place in places:
-            _add(sizes, int(self._tags[place]), len(self._arrays[place]))
+        for place, count in enumerate(self._table[:, walking.IN_PLACE].tolist()):
+            if count:
+                buffers.append(self._memory[place])
+                _add(sizes, self._tags[place], len(self._slices[place].records))
+        is_needed = bool(buffers)
         for index, output in self._outputs.items():
-            _add(sizes, int(self._tags[self._batches[index, walking.SLICE]]), len(output))
-        return arrays + list(self._outputs.values()), sizes, bool(places)
+            buffers.append(output)
+            _add(sizes, self._tags[int(self._batches[index, walking.SLICE])], output.size)
+        return buffers, sizes, is_needed
 
 
 def _aborted(aborted: Iterable[tuple[int, int]], batches: list[list[int]]) -> Iterator[int]:
@@ -248,11 +227,3 @@ def _aborted(aborted: Iterable[tuple[int, int]], batches: list[list[int]]) -> It
 
 def _add(sizes: dict[int, int], tag: int, size: int) -> None:
     sizes[tag] = sizes.get(tag, 0) + size
-
-
-def _as_array(buffer: Buffer) -> Any:
-    return np.frombuffer(buffer, np.uint8) if len(buffer) else np.zeros(1, np.uint8)
-
-
-def _address(array: Any) -> int:
-    return int(array.__array_interface__["data"][0])

@@ -178,7 +178,7 @@ class Held:
             budget_bytes=self._decompressed_bytes_max,
             slabs=self._slabs,
         )
-        rows, section_batches = self._scan(answer)
+        rows = self._scan(answer)
         rows_of, future_of = np.zeros((2, len(self._tags)), np.int64)
         keys = np.empty(len(rows), np.int64)
         size, falls = self._stamp(rows, rows_of, future_of, keys)
@@ -186,7 +186,7 @@ class Held:
         order = np.argsort(keys, kind="stable") if falls else np.arange(len(rows))
         positions = answer.positions()
         behind = dict(zip(tags, positions, strict=True))
-        charged = self._hold(answer, rows, order, size, section_batches, rows_of, let_go, behind)
+        charged = self._hold(answer, rows, order, size, rows_of, let_go, behind)
         arrivals = []
         for place, (one, tag, reached) in enumerate(zip(known, tags, positions, strict=True)):
             position = self._positions[one.partition] = min(reached, int(self._tags.stops[tag]))
@@ -196,19 +196,13 @@ class Held:
             arrivals.append(Arrival(one.partition, position, newest_ms, count, size, future_rows, error))
         return arrivals
 
-    def _scan(self, answer: Answer) -> tuple[Any, Any]:
-        sections, section_batches = answer.sections()
-        rows = self._slabs.array(int(sections[:, scanning.RECORDS].sum()) * ROW_BYTES).view(ROW)
-        faults = np.zeros(len(sections), np.int32)
-        count = scanning.scan(sections, faults, rows)
-        for section in np.flatnonzero(faults).tolist():
-            if faults[section] != scanning.BEHIND_A_FAULT:
-                answer.spoil(int(section_batches[section]), int(faults[section]))
+    def _scan(self, answer: Answer) -> Any:
+        rows, count = answer.scan(lambda records: self._slabs.array(records * ROW_BYTES).view(ROW))
         if self._has_stops:
             tags = self._tags
             count = scanning.leave_out(rows[:count], tags.stops, tags.stop_times, tags.left_out)
         found = rows[:count]
-        return found.copy() if 2 * count < len(rows) else found, section_batches
+        return found.copy() if 2 * count < len(rows) else found
 
     def _stamp(self, rows: Any, rows_of: Any, future_of: Any, keys: Any) -> tuple[int, int]:
         tags = self._tags
@@ -232,7 +226,6 @@ class Held:
         rows: Any,
         order: Any,
         size: int,
-        section_batches: Any,
         rows_of: Any,
         let_go: Callable[[], None] | None,
         behind: dict[int, int],
@@ -242,7 +235,7 @@ class Held:
             if let_go is not None:
                 let_go()
             return {}
-        memory, charged, is_answer_needed = answer.memory(section_batches)
+        memory, charged, is_answer_needed = answer.memory()
         if let_go is not None and not is_answer_needed:
             let_go()
             let_go = None
@@ -259,7 +252,7 @@ class Held:
         rows = self._scratch_of(room)
         left_rows = np.zeros(len(self._tags), np.int64)
         runs = self._runs()
-        taken, late, self._newest_key = ordering.merge(
+        taken, size, late, self._newest_key = ordering.merge(
             runs,
             self._tags.ranks,
             mark.timestamp_ms,
@@ -277,7 +270,7 @@ class Held:
         batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema, self._slabs)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
-        is_cut_off = taken == min(limit, ROWS_MAX) or 2 * batch.nbytes > bytes_max
+        is_cut_off = taken == min(limit, ROWS_MAX) or 2 * size > bytes_max
         freed = self._clean_up(_AN_EIGHTH if is_cut_off else _HALF)
         return Released(batch, self._leave(left_rows, freed), late, is_cut_off)
 

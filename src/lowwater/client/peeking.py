@@ -22,7 +22,6 @@ from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
 from lowwater.types import TopicPartition
 from lowwater.wire.compression import OUTPUT_LIMIT
-from lowwater.wire.kernels import scanning
 from lowwater.wire.messages.fetch import PartitionData
 
 _FIRST_PIECE_BYTES, _GROWTH = 32 * 1024, 8
@@ -176,12 +175,7 @@ class Peeking:
 
 def _first_rows(answer: Answer) -> dict[int, Any]:
     """By slice."""
-    sections, section_batches = answer.sections()
-    rows = room_for(int(sections[:, scanning.RECORDS].sum()))
-    faults = np.zeros(len(sections), np.int32)
-    rows = rows[: scanning.scan(sections, faults, rows)]
-    for section in np.flatnonzero(faults).tolist():
-        if faults[section] != scanning.BEHIND_A_FAULT:
-            answer.spoil(int(section_batches[section]), int(faults[section]))
+    rows, count = answer.scan(room_for)
+    rows = rows[:count]
     places, firsts = np.unique(rows["tag"], return_index=True)
     return {int(place): rows[first] for place, first in zip(places, firsts, strict=True)}

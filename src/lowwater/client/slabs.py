@@ -14,7 +14,7 @@ from lowwater.client.buffers import fresh_memory
 
 BYTES_MIN = 1024 * 1024
 KEPT_BYTES_MAX = 64 * 1024 * 1024
-_ALIGNMENT = 64
+ALIGNMENT = 64
 
 
 class Slab:
@@ -27,9 +27,9 @@ class Slab:
         self._buffer = pa.py_buffer(data)
         self._at = 0
 
-    def cut(self, kind: Any, count: int) -> tuple[Any, Any]:
+    def cut(self, kind: np.dtype[Any], count: int) -> tuple[Any, Any]:
         """The next so many numbers of this kind: as a buffer, and as an array to write to. They have any value."""
-        size = np.dtype(kind).itemsize * count
+        size = kind.itemsize * count
         at, self._at = self._at, self._at + aligned(size)
         return self._buffer.slice(at, size), self._data[at : at + size].view(kind)
 
@@ -75,4 +75,4 @@ class Slabs:
 
 def aligned(size: int) -> int:
     """As Arrow wants its buffers to begin."""
-    return -(-size // _ALIGNMENT) * _ALIGNMENT
+    return -(-size // ALIGNMENT) * ALIGNMENT

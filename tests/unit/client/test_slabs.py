@@ -14,7 +14,7 @@ MB = 1024 * 1024
 
 def column(slabs: Slabs, size: int, fill: int) -> Any:
     """A column of so many bytes, all of this value."""
-    buffer, data = slabs.slab(size).cut(np.uint8, size)
+    buffer, data = slabs.slab(size).cut(np.dtype(np.uint8), size)
     data[:] = fill
     return pa.Array.from_buffers(pa.uint8(), size, [None, buffer], 0)
 
@@ -41,7 +41,7 @@ def test_columns_that_are_kept_keep_their_bytes() -> None:
 def test_one_of_several_columns_keeps_the_memory_of_all() -> None:
     slabs = Slabs()
     slab = slabs.slab(4 * MB)
-    (buffer, data), (other, _) = slab.cut(np.uint8, 2 * MB), slab.cut(np.uint8, MB)
+    (buffer, data), (other, _) = slab.cut(np.dtype(np.uint8), 2 * MB), slab.cut(np.dtype(np.uint8), MB)
     data[:] = 7
     array = pa.Array.from_buffers(pa.uint8(), 2 * MB, [None, buffer], 0)
     del slab, data, other, buffer
@@ -51,7 +51,7 @@ def test_one_of_several_columns_keeps_the_memory_of_all() -> None:
 
 def test_columns_begin_where_arrow_wants_them_to() -> None:
     slab = Slabs().slab(2 * MB)
-    assert [slab.cut(np.int64, 3)[0].address % 64 for _ in range(3)] == [0, 0, 0]
+    assert [slab.cut(np.dtype(np.int64), 3)[0].address % 64 for _ in range(3)] == [0, 0, 0]
 
 
 def test_much_larger_memory_is_not_used_for_little() -> None:

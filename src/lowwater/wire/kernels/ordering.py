@@ -1,6 +1,6 @@
 """Which rows go next: each run of rows is sorted once, when it comes; then the heads of all runs are merged."""
 
-# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return"
+# mypy: disable-error-code="no-untyped-call, call-arg, no-any-return, return-value"
 
 from __future__ import annotations
 
@@ -127,14 +127,14 @@ def heap_up(heap: Any, heads: Any, runs: Any, ranks: Any, mark_key: int, mark_ra
     return count
 
 
-@compiled(types.UniTuple(types.int64, 3)(TABLE, I64, types.int64, types.int64, types.int64, types.int64, I64, ROWS))
+@compiled(types.UniTuple(types.int64, 4)(TABLE, I64, types.int64, types.int64, types.int64, types.int64, I64, ROWS))
 def merge(
     runs: Any, ranks: Any, mark_key: int, mark_rank: int, bytes_max: int, newest_key: int, left_rows: Any, rows: Any
-) -> tuple[int, int, int]:
+) -> tuple[int, int, int, int]:
     """Take rows in order from the runs, up to the mark, as many as there is room for and `bytes_max` allows.
 
-    Returns how many, how many of them are late (older than one that went before, now or earlier, which was stamped
-    `newest_key`), and the newest key now. `ranks` (by tag) and offsets order rows of the same key.
+    Returns how many, their bytes, how many of them are late (older than one that went before, now or earlier, which was
+    stamped `newest_key`), and the newest key now. `ranks` (by tag) and offsets order rows of the same key.
     """
     heads = np.empty(runs.shape[0], RUN_HEAD)
     heap = np.empty(runs.shape[0], np.int64)
@@ -161,7 +161,7 @@ def merge(
             heap[0] = heap[count]
         if count > 1:
             sink(heap, count, numba.int64(0), heads)
-    return taken, late, newest_key
+    return taken, total, late, newest_key
 
 
 @compiled(types.void(TABLE, I64))
