@@ -64,12 +64,10 @@ class Chunk:
         """The rows that did not go yet, in order."""
         return self._rows[self._order[int(self.run[ordering.HEAD]) :]]
 
-    def gone_behind(self) -> dict[int, int]:
+    def gone_behind(self, tag_count: int) -> dict[int, int]:
         """By tag, the offset behind the highest of its rows that went."""
-        gone = self._order[: int(self.run[ordering.HEAD])]
-        tags = self._rows["tag"][gone]
-        behind = np.zeros(int(tags.max(initial=-1)) + 1, np.int64)
-        np.maximum.at(behind, tags, self._rows["offset"][gone] + 1)
+        behind = np.zeros(tag_count, np.int64)
+        ordering.gone_behind(self.run, behind)
         # An offset is never negative, so whoever has none behind had no row here.
         return {tag: int(behind[tag]) for tag in np.flatnonzero(behind).tolist()}
 

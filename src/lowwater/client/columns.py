@@ -109,7 +109,7 @@ class Held:
         """Its rows are dropped. What others are rid of by that is returned."""
         del self._positions[one]
         for chunk in self._chunks:
-            self._went(chunk.gone_behind())
+            self._went(chunk.gone_behind(len(self._tags)))
         self._chunks = [chunk.without(self._tags[one]) for chunk in self._chunks]
         return self._leave(np.zeros(len(self._tags), np.int64), self._clean_up(_HALF))
 
@@ -133,7 +133,7 @@ class Held:
         Returns what was dropped, and who is rid of what.
         """
         for chunk in self._chunks:
-            self._went(chunk.gone_behind())
+            self._went(chunk.gone_behind(len(self._tags)))
         dropped = due_last(
             self._chunks,
             [self._tags[one] for one in partitions],
@@ -294,7 +294,7 @@ class Held:
                 chunk.free()
                 after: dict[int, int] = {}
             elif is_tight and chunk.is_worth_a_copy(share):
-                self._went(chunk.gone_behind())
+                self._went(chunk.gone_behind(len(self._tags)))
                 chunk = chunk.repacked(len(self._tags))
                 after = chunk.charged
             else:

@@ -168,10 +168,19 @@ def merge(
 def lowest_offsets(runs: Any, lowest: Any) -> None:
     """Lower each tag's offset to the first that is still in the runs."""
     for run in range(runs.shape[0]):
-        for place in range(runs[run, 2], runs[run, 3]):
-            row = runs[run, 0] + ROW_BYTES * long_at(runs[run, 1] + 8 * place)
+        for place in range(runs[run, HEAD], runs[run, END]):
+            row = runs[run, ROWS_AT] + ROW_BYTES * long_at(runs[run, ORDER_AT] + 8 * place)
             tag = int_at(row + TAG)
             lowest[tag] = min(lowest[tag], long_at(row + OFFSET))
+
+
+@compiled(types.void(I64, I64))
+def gone_behind(run: Any, behind: Any) -> None:
+    """Raise each tag's offset to the one behind the last of its rows that went."""
+    for place in range(run[HEAD]):
+        row = run[ROWS_AT] + ROW_BYTES * long_at(run[ORDER_AT] + 8 * place)
+        tag = int_at(row + TAG)
+        behind[tag] = max(behind[tag], long_at(row + OFFSET) + 1)
 
 
 @compiled(types.void(ROWS, U8))
