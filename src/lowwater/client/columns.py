@@ -143,7 +143,7 @@ class Held:
             created_ms=self._created_ms,
             ends=self._tags.ends,
         )
-        found = [(self._tags.partition(each.tag), each) for each in dropped]
+        found = [(self._tags.partitions[each.tag], each) for each in dropped]
         left_rows = np.zeros(len(self._tags), np.int64)
         for one, each in found:
             left_rows[each.tag] = each.rows
@@ -309,7 +309,9 @@ class Held:
 
     def _leave(self, left_rows: Any, freed: dict[int, int]) -> list[Left]:
         """Plainly, and without a name for each number: with many partitions all of them are told with every batch."""
-        tags = sorted({*np.flatnonzero(left_rows).tolist(), *freed})
-        partitions, sizes = map(self._tags.partition, tags), [freed.get(tag, 0) for tag in tags]
-        left = zip(partitions, left_rows[tags].tolist(), sizes, strict=True)
-        return [each for each in left if each[0] in self._positions]
+        tags = np.flatnonzero(left_rows).tolist()
+        if not freed.keys() <= set(tags):
+            tags = sorted({*tags, *freed})
+        partition, freed_of, there = self._tags.partitions, freed.get, self._positions
+        left = zip(tags, left_rows[tags].tolist(), strict=True)
+        return [(partition[tag], rows, freed_of(tag, 0)) for tag, rows in left if partition[tag] in there]

@@ -21,7 +21,8 @@ class Tags:
 
     def __init__(self) -> None:
         self._tags: dict[TopicPartition, int] = {}
-        self._partitions: list[TopicPartition] = []
+        self.partitions: list[TopicPartition] = []
+        """By tag."""
         self._topics: dict[str, int] = {}
         self._sorted: list[TopicPartition] | None = None
         self._ranks = np.empty(0, np.int64)
@@ -45,7 +46,7 @@ class Tags:
         self.left_out[tag] = END_MS
 
     def _new(self, one: TopicPartition) -> int:
-        tag = len(self._partitions)
+        tag = len(self.partitions)
         if tag == len(self.clocks):
             for name in _BY_TAG:
                 setattr(self, name, np.resize(getattr(self, name), 2 * tag))
@@ -55,7 +56,7 @@ class Tags:
         self.topic_of[tag] = self._topics[one.topic]
         self.partition_of[tag] = one.partition
         self._tags[one] = tag
-        self._partitions.append(one)
+        self.partitions.append(one)
         self._sorted = None
         return tag
 
@@ -63,10 +64,7 @@ class Tags:
         return self._tags[one]
 
     def __len__(self) -> int:
-        return len(self._partitions)
-
-    def partition(self, tag: int) -> TopicPartition:
-        return self._partitions[tag]
+        return len(self.partitions)
 
     def clock_ms(self, tag: int) -> int | None:
         """The largest timestamp that came of it; None when nothing came."""
@@ -77,7 +75,7 @@ class Tags:
 
     def _in_order(self) -> list[TopicPartition]:
         if self._sorted is None:
-            self._sorted = sorted(self._partitions)
+            self._sorted = sorted(self.partitions)
             self._ranks = np.empty(len(self), np.int64)
             self._ranks[[self._tags[one] for one in self._sorted]] = np.arange(len(self))
         return self._sorted

@@ -255,13 +255,13 @@ class Merging:
         rows = size = 0.0
         if 2 * self.held_bytes <= 3 * self._held_bytes_max:
             rows, size = self._batch_size / len(self), self._held_bytes_max / len(self)
-        # Not by a call for each: this is asked for with every answer, however many they are.
-        behind = mark.timestamp_ms, TopicPartition(mark.topic, mark.partition)
+        # Not by a call, or a tuple, for each: this is asked for with every answer, however many they are.
+        mark_ms, holder = mark.timestamp_ms, TopicPartition(mark.topic, mark.partition)
         return {
             one: progress
             for one, progress in self._partitions.items()
             if (progress.held_rows >= rows or progress.held_bytes >= size)
-            and (progress.clock_ms, one) > behind
+            and (progress.clock_ms > mark_ms or (progress.clock_ms == mark_ms and one > holder))
             and progress.clock_ms != BEGINNING_MS
         }
 

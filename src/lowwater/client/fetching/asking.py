@@ -114,6 +114,11 @@ class Asking:
             return True
         return self._until_ms is not None and any(asker.session.wants(each.one) for each in self._away())
 
+    @property
+    def pursued(self) -> int:
+        """How many partitions are asked for, and not only to wait at a broker."""
+        return sum(len(asker.session.wanted) for asker in self._askers.values() if not asker.is_waiting)
+
     def is_in_time(self, asker: Asker) -> bool:
         return self._until_ms is not None and not asker.is_waiting
 

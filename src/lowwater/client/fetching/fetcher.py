@@ -253,6 +253,8 @@ class Fetcher:
 
     def _away(self) -> Iterator[PartitionFetch]:
         """Those that are waited for and should have more, but that no broker is asked for, or only to wait there."""
+        if self._asking.pursued == len(self._partitions):
+            return
         for partition in self._partitions.values():
             asker = partition.asker
             if asker is not None and not asker.is_waiting and asker.session.wants(partition.one):
