@@ -21,7 +21,7 @@ from lowwater.client.wanted import StopAt
 from lowwater.types import TopicPartition
 from lowwater.wire.schema import ZERO_UUID
 
-BATCH_SIZE = 20_000
+BATCH_SIZE = 10_000
 HELD_BYTES_MAX = 64 * 1024 * 1024
 
 
