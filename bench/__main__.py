@@ -1,4 +1,4 @@
-"""`python -m bench [workload …] [--quick] [--no-kafka]`: measure, print, and keep the figures in bench/results/."""
+"""`python -m bench [workload …] [--quick] [--no-kafka] [--only TEXT]`: measure, print, keep figures in bench/results/."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def main() -> None:
         for name in arguments.workloads or _usual(quick=arguments.quick):
             text, run = WORKLOADS[name]
             report.begin(name, text)
-            run(Run(fleet, report, size, arguments.quick))
+            run(Run(fleet, report, size, arguments.quick, arguments.only))
             report.end()
     report.summary()
     print(f"\n{time.monotonic() - started:.0f} s in all; figures of every round: {report.write()}")
@@ -47,6 +47,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("workloads", nargs="*", metavar="workload", help="all of them when none is named")
     parser.add_argument("--quick", action="store_true", help="less of everything: under 3 minutes, rougher figures")
     parser.add_argument("--no-kafka", action="store_true", help="leave Apache Kafka out")
+    parser.add_argument(
+        "--only", default="", metavar="TEXT", help='of readers, tables with this in their title: "1 KB, 4 "'
+    )
     arguments = parser.parse_args()
     if unknown := set(arguments.workloads) - set(WORKLOADS):
         parser.error(f"no workload {', '.join(sorted(unknown))}; there are {', '.join(WORKLOADS)}")

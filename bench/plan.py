@@ -112,9 +112,13 @@ QUICK = Size(
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What a workload gets."""
+    """What a workload gets. `only`: of `readers`, the tables whose titles hold this text."""
 
     fleet: Fleet
     report: Report
     size: Size
     quick: bool
+    only: str = ""
+
+    def wants(self, title: str) -> bool:
+        return self.only in title

@@ -52,12 +52,16 @@ class Scenario:
 def run(plan: Run) -> None:
     broker = plan.fleet.lowwater()
     for layout, orders in _layouts(plan).items():
+        wanted = [each for ordered in orders if plan.wants(str(each := Scenario(layout, ordered)))]
+        if not wanted:
+            continue
         with broker.topic(layout.partitions) as topic:
             layouts.fill(broker, topic, layout)
-            for ordered in orders:
-                _cell(plan, broker, topic, Scenario(layout, ordered))
+            for scenario in wanted:
+                _cell(plan, broker, topic, scenario)
     for partitions in plan.size.reader_partitions:
-        _compare_shapes(plan, broker, partitions)
+        if plan.wants(_by_shape(partitions)):
+            _compare_shapes(plan, broker, partitions)
 
 
 def _cell(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> None:
@@ -146,7 +150,7 @@ def _ratio_to_best(measured: Measured, peers: Sequence[str]) -> float:
 
 def _compare_shapes(plan: Run, broker: Subject, partitions: int) -> None:
     """Partitions that do not keep pace must not slow an ordered reader down: the shapes in turns, in each round."""
-    title = f"ordered: 100 B, {partitions} partitions, by shape"
+    title = _by_shape(partitions)
     with contextlib.ExitStack() as topics:
         works = {}
         for shape in (BALANCED, SKEWED, DISJOINT):
@@ -159,3 +163,7 @@ def _compare_shapes(plan: Run, broker: Subject, partitions: int) -> None:
     for shape in (SKEWED, DISJOINT):
         what = f"ordered, {partitions} partitions: {shape} / {BALANCED}"
         plan.report.target(what, measured.ratio(shape, BALANCED, "rows_per_s"), SHAPE_TARGET)
+
+
+def _by_shape(partitions: int) -> str:
+    return f"ordered: 100 B, {partitions} partitions, by shape"
