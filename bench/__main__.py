@@ -1,4 +1,4 @@
-"""`python -m bench [workload …] [--quick] [--no-kafka] [--only TEXT]`: measure, print, keep figures in bench/results/."""
+"""`python -m bench [workload …] [--quick] [--no-kafka] [--only TEXT]`: measure, print, and keep the figures."""
 
 from __future__ import annotations
 
