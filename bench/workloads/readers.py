@@ -50,6 +50,8 @@ class Scenario:
 
 
 def run(plan: Run) -> None:
+    if not any(map(plan.wants, _titles(plan))):
+        raise SystemExit(f"no table of readers has {plan.only!r} in its title; there are:\n" + "\n".join(_titles(plan)))
     broker = plan.fleet.lowwater()
     for layout, orders in _layouts(plan).items():
         wanted = [each for ordered in orders if plan.wants(str(each := Scenario(layout, ordered)))]
@@ -62,6 +64,11 @@ def run(plan: Run) -> None:
     for partitions in plan.size.reader_partitions:
         if plan.wants(_by_shape(partitions)):
             _compare_shapes(plan, broker, partitions)
+
+
+def _titles(plan: Run) -> list[str]:
+    cells = [str(Scenario(layout, ordered)) for layout, orders in _layouts(plan).items() for ordered in orders]
+    return cells + [_by_shape(partitions) for partitions in plan.size.reader_partitions]
 
 
 def _cell(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> None:
