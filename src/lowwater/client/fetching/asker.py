@@ -12,10 +12,11 @@ _FIRST_BYTES = 1024 * 1024
 # Larger ones cost more: with the columns that are made of them they do not stay in the processor's caches.
 _GOOD_BYTES = 4 * 1024 * 1024
 # But where answers take long, a larger one is less often waited for.
-MOST_BYTES = 8 * 1024 * 1024
+_LONG_BYTES = 8 * 1024 * 1024
 _LONG_MS = 10
 # And in order of time an answer brings all partitions a little further, which costs something for each of them.
-_MANY = 256
+_STEP_BYTES = 128 * 1024
+MOST_BYTES = 16 * 1024 * 1024
 
 
 class Asker:
@@ -52,8 +53,10 @@ class Asker:
 
     def grow(self, took_ms: float, *, is_in_time: bool) -> None:
         """The first rows come soon, in small answers; larger ones, which cost less, follow."""
-        is_more_better = took_ms >= _LONG_MS or (is_in_time and len(self.session.wanted) >= _MANY)
-        self.appetite_bytes = min(2 * self.appetite_bytes, MOST_BYTES if is_more_better else _GOOD_BYTES)
+        good_bytes = _LONG_BYTES if took_ms >= _LONG_MS else _GOOD_BYTES
+        if is_in_time:
+            good_bytes = max(good_bytes, min(len(self.session.wanted) * _STEP_BYTES, MOST_BYTES))
+        self.appetite_bytes = min(2 * self.appetite_bytes, good_bytes)
 
     @property
     def lane(self) -> str:

@@ -9,7 +9,7 @@ from lowwater.client.fetching.turns import PIECE_BYTES_MIN
 
 _BYTES_MIN = 1024 * 1024
 _GOOD_PIECE_BYTES = 4 * 1024 * 1024
-_TURNS = 16
+_TURNS = 8
 
 
 class Budget:
