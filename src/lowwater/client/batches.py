@@ -15,7 +15,7 @@ from crc32c import crc32c
 from lowwater.client.errors import ClientError, CorruptRecordsError, RecordFormatError
 from lowwater.client.slabs import Slabs
 from lowwater.client.slices import FetchedSlice
-from lowwater.client.unpacking import Unpacking
+from lowwater.client.unpacking import Ratio, Unpacking
 from lowwater.types import Buffer
 from lowwater.wire import compression
 from lowwater.wire.kernels import scanning, walking
@@ -41,6 +41,7 @@ class Answer:
         output_bytes_max: int,
         budget_bytes: int,
         slabs: Slabs | None = None,
+        ratio: Ratio | None = None,
     ) -> None:
         """One batch gives at most `output_bytes_max`; when all together gave `budget_bytes`, the rest has to wait."""
         self._slices = slices
@@ -48,6 +49,7 @@ class Answer:
         self._output_bytes_max = output_bytes_max
         self._budget = budget_bytes
         self._slabs = slabs or Slabs(kept_bytes_max=0)
+        self._ratio = ratio or Ratio()
         self._memory = [pa.py_buffer(one.records) for one in slices]
         self._outputs: dict[int, Any] = {}  # by batch, what was decompressed
         self.errors: dict[int, ClientError] = {}
@@ -122,6 +124,7 @@ class Answer:
         unpacking = Unpacking(
             self._slabs,
             [self._packed(index) for index in compressed],
+            self._ratio,
             output_bytes_max=self._output_bytes_max,
             room_bytes_max=max(self._budget, 0),
         )

@@ -57,7 +57,7 @@ class Buffers:
         self.kept_bytes = 0
 
     def lease(self, size: int) -> Lease:
-        memory = self._used(size) or fresh_memory(_room_for(size))
+        memory = self._used(size) or fresh_memory(rounded_up(size))
         self._used_bytes += len(memory)
         self._shrink()
         return Lease(memoryview(memory)[:size], memory, self)
@@ -87,7 +87,7 @@ class Buffers:
         self.kept_bytes = 0
 
 
-def _room_for(size: int) -> int:
+def rounded_up(size: int) -> int:
     """In steps of an eighth of the next power of two: answers are of about one size, and fit where others were."""
     size = max(size, BYTES_MIN)
     step = (1 << (size - 1).bit_length()) // _STEPS

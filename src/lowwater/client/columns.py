@@ -18,6 +18,7 @@ from lowwater.client.dropping import Dropped, due_last, first_offsets
 from lowwater.client.slabs import Slabs
 from lowwater.client.slices import Arrival, FetchedSlice, Left
 from lowwater.client.tags import Tags
+from lowwater.client.unpacking import Ratio
 from lowwater.merge.mark import BEGINNING_MS, END_MS, Mark
 from lowwater.types import TopicPartition
 from lowwater.wire.compression import OUTPUT_LIMIT
@@ -78,6 +79,7 @@ class Held:
         self._gone_behind: dict[int, int] = {}  # by tag, of chunks that are not there any more
         self._scratch = room_for(0)
         self._slabs = Slabs(kept_bytes_max=max(slack_bytes, _KEPT_BYTES_MIN))
+        self._ratio = Ratio()
         self._answers = 0
         self._newest_key = BEGINNING_MS
         self._has_stops = False
@@ -177,6 +179,7 @@ class Held:
             output_bytes_max=self._output_bytes_max,
             budget_bytes=self._decompressed_bytes_max,
             slabs=self._slabs,
+            ratio=self._ratio,
         )
         rows = self._scan(answer)
         rows_of, future_of = np.zeros((2, len(self._tags)), np.int64)

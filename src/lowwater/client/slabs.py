@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from lowwater.client.buffers import fresh_memory
+from lowwater.client.buffers import fresh_memory, rounded_up
 
 BYTES_MIN = 1024 * 1024
 KEPT_BYTES_MAX = 64 * 1024 * 1024
@@ -50,7 +50,7 @@ class Slabs:
         """So many bytes, of any value. What is cut from them, or refers to them, keeps them too."""
         if size < BYTES_MIN:
             return np.frombuffer(pa.allocate_buffer(size), np.uint8)
-        memory = self._used(size) or fresh_memory(size)
+        memory = self._used(size) or fresh_memory(rounded_up(size))
         data = np.frombuffer(memory, np.uint8, size)
         # Everything that is made of an array refers to it: memory comes back when nothing does any more.
         weakref.finalize(data, self._returned.append, memory).atexit = False
@@ -62,15 +62,17 @@ class Slabs:
         return sum(map(len, [*self._free, *self._returned]))
 
     def _used(self, size: int) -> mmap.mmap | None:
-        """The latest that came back and is not much too large."""
+        """The latest that came back and is not much too large. Of the others those that came first go if they are too
+        many, but not before: what is wanted now may be the oldest of all."""
+        free = self._free
         while self._returned:
-            self._free.append(self._returned.popleft())
-        while self.kept_bytes > self._kept_bytes_max and self._free:
-            del self._free[0]
-        for place in reversed(range(len(self._free))):
-            if size <= len(self._free[place]) <= 2 * size:
-                return self._free.pop(place)
-        return None
+            free.append(self._returned.popleft())
+        fits = (place for place in reversed(range(len(free))) if size <= len(free[place]) <= 2 * size)
+        place = next(fits, None)
+        found = None if place is None else free.pop(place)
+        while self.kept_bytes > self._kept_bytes_max:
+            del free[0]
+        return found
 
 
 def aligned(size: int) -> int:

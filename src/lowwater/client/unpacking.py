@@ -10,31 +10,59 @@ from lowwater.client.slabs import Slabs
 from lowwater.types import Buffer
 from lowwater.wire import compression
 
-_USUAL_RATIO = 4
+_FIRST_RATIO, _MOST_RATIO = 4.0, 16.0
+_TO_SPARE = 1.25
 _WORTH_A_THREAD_BYTES = 512 * 1024
+
+
+class Ratio:
+    """How many times its size an answer needs when it is unpacked, as the one before it showed.
+
+    Memory that is much larger than what is in it is not kept for long, and fresh one has to be filled with zeros.
+    """
+
+    __slots__ = ("wished",)
+
+    def __init__(self) -> None:
+        self.wished = _FIRST_RATIO
+
+    def learn(self, packed_bytes: int, unpacked_bytes: int, *, is_everything: bool) -> None:
+        """From what fitted into the room that was made."""
+        wished = _TO_SPARE * unpacked_bytes / packed_bytes if is_everything else 2 * self.wished
+        self.wished = min(max(wished, 1.0), _MOST_RATIO)
 
 
 class Unpacking:
     """`packed` are codecs and compressed bytes. The codecs let other threads run meanwhile."""
 
     def __init__(
-        self, slabs: Slabs, packed: Sequence[tuple[int, Buffer]], *, output_bytes_max: int, room_bytes_max: int
+        self,
+        slabs: Slabs,
+        packed: Sequence[tuple[int, Buffer]],
+        ratio: Ratio,
+        *,
+        output_bytes_max: int,
+        room_bytes_max: int,
     ) -> None:
         """One gives at most `output_bytes_max`. What does not fit into the common memory has some of its own."""
         self._packed = packed
         self._output_bytes_max = output_bytes_max
         self._unpacked: list[Buffer | compression.CompressionError | None] = [None] * len(packed)
-        sizes = [0, *accumulate(_USUAL_RATIO * len(data) for _, data in packed)]
-        room: memoryview = slabs.array(min(sizes[-1], room_bytes_max)).data
-        if sizes[-1] < _USUAL_RATIO * _WORTH_A_THREAD_BYTES:
+        ends = [0, *accumulate(len(data) for _, data in packed)]
+        packed_bytes = ends[-1]
+        room: memoryview = slabs.array(min(int(ratio.wished * packed_bytes), room_bytes_max)).data
+        if packed_bytes < _WORTH_A_THREAD_BYTES:
             self._unpack(0, len(packed), room)
-            return
-        middle = next(place for place, size in enumerate(sizes) if 2 * size >= sizes[-1])
-        first, second = room[: sizes[middle]], room[sizes[middle] :]
-        other = threading.Thread(target=self._unpack, args=(middle, len(packed), second), name="lowwater-unpacking")
-        other.start()
-        self._unpack(0, middle, first)
-        other.join()
+        else:
+            middle = next(place for place, end in enumerate(ends) if 2 * end >= packed_bytes)
+            at = int(ratio.wished * ends[middle])
+            rest = (middle, len(packed), room[at:])
+            other = threading.Thread(target=self._unpack, args=rest, name="lowwater-unpacking")
+            other.start()
+            self._unpack(0, middle, room[:at])
+            other.join()
+        came = [len(each) for each in self._unpacked if isinstance(each, memoryview)]
+        ratio.learn(packed_bytes, sum(came), is_everything=None not in self._unpacked)
 
     def _unpack(self, first: int, end: int, room: memoryview) -> None:
         for place in range(first, end):

@@ -90,3 +90,21 @@ def test_a_view_of_a_part_keeps_its_bytes() -> None:
     assert bytes(part) == b"\5" * 10
     del part
     assert slabs.array(2 * MB).ctypes.data == at
+
+
+def test_what_is_wanted_is_not_dropped_just_before() -> None:
+    slabs = Slabs(kept_bytes_max=5 * MB)
+    oldest, newer = column(slabs, 4 * MB, 0), column(slabs, 2 * MB, 0)
+    at = address(oldest)
+    del oldest, newer
+    again = column(slabs, 4 * MB, 0)
+    assert address(again) == at
+    assert 2 * MB <= slabs.kept_bytes <= 5 * MB
+
+
+def test_memory_of_about_the_same_size_is_used_again() -> None:
+    slabs = Slabs()
+    before = column(slabs, 3 * MB - 200_000, 0)
+    at = address(before)
+    del before
+    assert address(column(slabs, 3 * MB - 100_000, 0)) == at

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from lowwater.client.slabs import Slabs
-from lowwater.client.unpacking import Unpacking
+from lowwater.client.unpacking import Ratio, Unpacking
 from lowwater.wire.compression import GZIP, LZ4, OUTPUT_LIMIT, SNAPPY, ZSTD, CompressionError, compress
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
@@ -20,7 +20,7 @@ def texts(count: int, size: int) -> list[bytes]:
 
 
 def unpacking(packed: list[tuple[int, bytes]], *, limit: int = OUTPUT_LIMIT, room: int = OUTPUT_LIMIT) -> Unpacking:
-    return Unpacking(Slabs(), packed, output_bytes_max=limit, room_bytes_max=room)
+    return Unpacking(Slabs(), packed, Ratio(), output_bytes_max=limit, room_bytes_max=room)
 
 
 @pytest.mark.parametrize("codec", CODECS)
@@ -69,9 +69,30 @@ def test_a_batch_gives_no_more_than_was_allowed(codec: int) -> None:
 def test_the_room_is_used_again_when_nothing_of_it_is_needed() -> None:
     slabs = Slabs()
     packed = [(LZ4, compress(LZ4, one)) for one in texts(10, 100_000)]
-    first = Unpacking(slabs, packed, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+    first = Unpacking(slabs, packed, Ratio(), output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
     last = first[9]
     del first
     assert slabs.kept_bytes == 0
     del last
     assert slabs.kept_bytes > 0
+
+
+@pytest.mark.parametrize("codec", CODECS)
+def test_the_room_becomes_as_large_as_answers_need(codec: int) -> None:
+    plain = [b"a" * 300_000 + one for one in texts(10, 100_000)]
+    packed = [(codec, compress(codec, one)) for one in plain]
+    ratio, needed = Ratio(), 400_000 / (sum(len(data) for _, data in packed) / 10)
+    for _ in range(4):
+        found = Unpacking(Slabs(), packed, ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+        assert [bytes(found[place]) for place in range(10)] == plain
+    assert ratio.wished == pytest.approx(min(1.25 * needed, 16.0))
+
+
+def test_what_is_damaged_teaches_nothing_that_lasts() -> None:
+    ratio = Ratio()
+    Unpacking(Slabs(), [(LZ4, b"none of it")], ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+    packed = [(LZ4, compress(LZ4, one)) for one in texts(10, 100_000)]
+    for _ in range(4):
+        found = Unpacking(Slabs(), packed, ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+        assert all(isinstance(found[place], memoryview) for place in range(10))
+    assert 1.0 < ratio.wished <= 16.0

@@ -119,6 +119,21 @@ def copy_bytes(typing_context: Any, target: Any, source: Any, size: Any) -> Any:
     return types.void(types.int64, types.int64, types.int64), build
 
 
+@intrinsic
+def prefetch(typing_context: Any, address: Any) -> Any:
+    """Bring a cache line near: it will be read soon."""
+
+    def build(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
+        pointer = builder.inttoptr(arguments[0], ir.IntType(8).as_pointer())
+        i32 = ir.IntType(32)
+        kind = ir.FunctionType(ir.VoidType(), [ir.IntType(8).as_pointer(), i32, i32, i32])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        builder.call(function, [pointer, ir.Constant(i32, 0), ir.Constant(i32, 3), ir.Constant(i32, 1)])
+        return context.get_dummy_value()
+
+    return types.void(types.int64), build
+
+
 @inner
 def read_varint(at: int, end: int) -> tuple[int, int]:
     """A zigzag varint before `end`, and the place after it; place -1 when there is none."""

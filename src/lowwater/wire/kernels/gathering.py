@@ -9,10 +9,11 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I8, I32, I64, U8, compiled, copy_bytes, read_varint
+from lowwater.wire.kernels.compiling import I8, I32, I64, U8, compiled, copy_bytes, prefetch, read_varint
 from lowwater.wire.kernels.rows import ROWS
 
 NO_TIMESTAMP = -1
+_AHEAD, _SOON_BYTES, _LINE_BYTES = 2, 1024, 64  # rows lie apart: while one is copied, the next but one comes near
 
 
 @compiled(types.UniTuple(types.int64, 2)(ROWS, I32, I32, I32, I32, I64, I64, I8))
@@ -61,8 +62,12 @@ def gather_binary(
     key_target, value_target = keys.ctypes.data, values.ctypes.data
     key_position = value_position = 0
     key_ends[0] = value_ends[0] = 0
+    last = rows.shape[0] - 1
     for place in range(rows.shape[0]):
         row = rows[place]
+        soon = rows[min(place + _AHEAD, last)]
+        for line in range(0, min(soon.size, _SOON_BYTES), _LINE_BYTES):
+            prefetch(soon.key_at + line)
         if row.key_size >= 0:
             copy_bytes(key_target + key_position, row.key_at, row.key_size)
             key_position += row.key_size

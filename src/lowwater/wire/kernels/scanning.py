@@ -9,7 +9,7 @@ from typing import Any
 import numba
 from numba import types
 
-from lowwater.wire.kernels.compiling import I32, I64, TABLE, compiled, copy_bytes, inlined, read_varint
+from lowwater.wire.kernels.compiling import I32, I64, TABLE, compiled, copy_bytes, inlined, prefetch, read_varint
 from lowwater.wire.kernels.rows import ROW_BYTES, ROWS
 
 # Columns of a section, by which `scan` is told where records are.
@@ -29,6 +29,7 @@ FAULTS = {
     BEHIND_A_FAULT: "a batch before it cannot be read",
 }
 NO_BYTES = -1  # a length: the field is null
+_AHEAD = 8  # records; of a large one only the first and the last bytes are read here, and memory is waited for
 
 
 @compiled(types.int64(types.int64, types.int64, types.int64))
@@ -91,6 +92,7 @@ def read_record(
     if length > end - at or length < 6:
         return 0, BAD_LENGTH
     record_end = at + length
+    prefetch(record_end + _AHEAD * length)
     timestamp_delta, at = read_varint(at + 1, record_end)
     if at < 0:
         return 0, BAD_NUMBER
