@@ -26,10 +26,16 @@ class Ratio:
     def __init__(self) -> None:
         self.wished = _FIRST_RATIO
 
-    def learn(self, packed_bytes: int, unpacked_bytes: int, *, is_everything: bool) -> None:
-        """From what fitted into the room that was made."""
-        wished = _TO_SPARE * unpacked_bytes / packed_bytes if is_everything else 2 * self.wished
-        self.wished = min(max(wished, 1.0), _MOST_RATIO)
+    def learn(self, packed_bytes: int, unpacked_bytes: int) -> None:
+        """So many bytes became so many."""
+        self._wish(_TO_SPARE * unpacked_bytes / packed_bytes)
+
+    def was_too_small(self) -> None:
+        """There was not room for everything."""
+        self._wish(2 * self.wished)
+
+    def _wish(self, ratio: float) -> None:
+        self.wished = min(max(ratio, 1.0), _MOST_RATIO)
 
 
 class Unpacking:
@@ -48,21 +54,31 @@ class Unpacking:
         self._packed = packed
         self._output_bytes_max = output_bytes_max
         self._unpacked: list[Buffer | compression.CompressionError | None] = [None] * len(packed)
-        ends = [0, *accumulate(len(data) for _, data in packed)]
-        packed_bytes = ends[-1]
-        room: memoryview = slabs.array(min(int(ratio.wished * packed_bytes), room_bytes_max)).data
-        if packed_bytes < _WORTH_A_THREAD_BYTES:
+        ends = [0, *accumulate(len(data) if compression.fills_room(codec) else 0 for codec, data in packed)]
+        size = ends[-1]
+        room: memoryview = slabs.array(min(int(ratio.wished * size), room_bytes_max)).data
+        if size < _WORTH_A_THREAD_BYTES:
             self._unpack(0, len(packed), room)
         else:
-            middle = next(place for place, end in enumerate(ends) if 2 * end >= packed_bytes)
+            middle = next(place for place, end in enumerate(ends) if 2 * end >= size)
             at = int(ratio.wished * ends[middle])
             rest = (middle, len(packed), room[at:])
             other = threading.Thread(target=self._unpack, args=rest, name="lowwater-unpacking")
             other.start()
             self._unpack(0, middle, room[:at])
             other.join()
-        came = [len(each) for each in self._unpacked if isinstance(each, memoryview)]
-        ratio.learn(packed_bytes, sum(came), is_everything=None not in self._unpacked)
+        self._teach(ratio)
+
+    def _teach(self, ratio: Ratio) -> None:
+        packed_bytes = unpacked_bytes = 0
+        for (codec, data), unpacked in zip(self._packed, self._unpacked, strict=True):
+            if isinstance(unpacked, memoryview):
+                packed_bytes, unpacked_bytes = packed_bytes + len(data), unpacked_bytes + len(unpacked)
+            elif unpacked is None and compression.fills_room(codec):
+                ratio.was_too_small()
+                return
+        if packed_bytes:
+            ratio.learn(packed_bytes, unpacked_bytes)
 
     def _unpack(self, first: int, end: int, room: memoryview) -> None:
         for place in range(first, end):

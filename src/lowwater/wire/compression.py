@@ -53,6 +53,11 @@ def decompress(codec: int, data: Buffer, *, limit: int = OUTPUT_LIMIT) -> Buffer
     return _DECOMPRESS[codec](data, limit)
 
 
+def fills_room(codec: int) -> bool:
+    """Whether `decompress_into` may do anything."""
+    return codec in _DECOMPRESS_INTO
+
+
 def decompress_into(codec: int, data: Buffer, room: memoryview) -> int | None:
     """Write the original bytes there, and say how many they are; None: they do not fit, or it is not done this way."""
     into = _DECOMPRESS_INTO.get(codec)

@@ -8,7 +8,7 @@ import pytest
 
 from lowwater.client.slabs import Slabs
 from lowwater.client.unpacking import Ratio, Unpacking
-from lowwater.wire.compression import GZIP, LZ4, OUTPUT_LIMIT, SNAPPY, ZSTD, CompressionError, compress
+from lowwater.wire.compression import GZIP, LZ4, OUTPUT_LIMIT, SNAPPY, ZSTD, CompressionError, compress, fills_room
 
 CODECS = (GZIP, SNAPPY, LZ4, ZSTD)
 
@@ -77,7 +77,7 @@ def test_the_room_is_used_again_when_nothing_of_it_is_needed() -> None:
     assert slabs.kept_bytes > 0
 
 
-@pytest.mark.parametrize("codec", CODECS)
+@pytest.mark.parametrize("codec", [codec for codec in CODECS if fills_room(codec)])
 def test_the_room_becomes_as_large_as_answers_need(codec: int) -> None:
     plain = [b"a" * 300_000 + one for one in texts(10, 100_000)]
     packed = [(codec, compress(codec, one)) for one in plain]
@@ -88,11 +88,9 @@ def test_the_room_becomes_as_large_as_answers_need(codec: int) -> None:
     assert ratio.wished == pytest.approx(min(1.25 * needed, 16.0))
 
 
-def test_what_is_damaged_teaches_nothing_that_lasts() -> None:
+def test_what_is_damaged_or_needs_no_room_teaches_nothing() -> None:
     ratio = Ratio()
-    Unpacking(Slabs(), [(LZ4, b"none of it")], ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
-    packed = [(LZ4, compress(LZ4, one)) for one in texts(10, 100_000)]
-    for _ in range(4):
-        found = Unpacking(Slabs(), packed, ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
-        assert all(isinstance(found[place], memoryview) for place in range(10))
-    assert 1.0 < ratio.wished <= 16.0
+    packed = [(LZ4, b"none of it"), (LZ4, b""), (SNAPPY, compress(SNAPPY, b"a" * 100_000))]
+    found = Unpacking(Slabs(), packed, ratio, output_bytes_max=OUTPUT_LIMIT, room_bytes_max=OUTPUT_LIMIT)
+    assert len(found[2]) == 100_000
+    assert ratio.wished == Ratio().wished
