@@ -10,7 +10,7 @@ from lowwater.ports import Disk, File
 FILES_MAX = 4096
 LIMIT_MIN = 8
 # Pages that were read through a map count as memory of this process, until the map goes. They stay in the page cache.
-SHOWN_BYTES_MAX = 16 * 1024 * 1024
+SHOWN_BYTES_MAX = 64 * 1024 * 1024
 
 
 class OpenFile:
