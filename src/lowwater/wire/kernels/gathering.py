@@ -13,7 +13,7 @@ from lowwater.wire.kernels.compiling import I8, I32, I64, U8, compiled, copy_byt
 from lowwater.wire.kernels.rows import ROWS
 
 NO_TIMESTAMP = -1
-_AHEAD, _SOON_BYTES, _LINE_BYTES = 2, 1024, 64  # rows lie apart: while one is copied, the next but one comes near
+_AHEAD, _SOON_BYTES, _LINE_BYTES = 4, 1024, 64  # rows lie apart: while one is copied, the fourth from it comes near
 
 
 @compiled(types.UniTuple(types.int64, 2)(ROWS, I32, I32, I32, I32, I64, I64, I8))

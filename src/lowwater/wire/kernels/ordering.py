@@ -10,13 +10,14 @@ import numba
 import numpy as np
 from numba import types
 
-from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, inner, int_at, long_at
+from lowwater.wire.kernels.compiling import I64, TABLE, U8, compiled, copy_bytes, inner, int_at, long_at, prefetch
 from lowwater.wire.kernels.rows import KEY, OFFSET, ROW_BYTES, ROWS, SIZE, TAG
 
 BY_TIMESTAMP, BY_PARTITION, BY_ARRIVAL = range(3)
 NO_CLOCK = -(1 << 63)  # of a partition of which nothing came yet
 END_KEY = (1 << 63) - 1
 NO_TIMESTAMP = -1
+_AHEAD = 8  # rows of a run lie apart, and which run is next shows when the key of its head is there
 
 # Columns of a run: where its rows lie and in which order, and which of them are still there.
 ROWS_AT, ORDER_AT, HEAD, END, LEFT_BYTES = range(5)
@@ -88,6 +89,13 @@ def find_head(heads: Any, run: int, runs: Any, ranks: Any, mark_key: int, mark_r
 
 
 @numba.njit(nogil=True, inline="always")
+def call_near(runs: Any, run: int) -> None:
+    """A row of the run that will soon be its head."""
+    soon = min(runs[run, HEAD] + _AHEAD, runs[run, END] - 1)
+    prefetch(runs[run, ROWS_AT] + ROW_BYTES * long_at(runs[run, ORDER_AT] + 8 * soon))
+
+
+@numba.njit(nogil=True, inline="always")
 def is_before(one: int, other: int, heads: Any) -> bool:
     """Whether the head of a run goes before that of another."""
     if heads[one].key != heads[other].key:
@@ -156,6 +164,7 @@ def merge(
         taken += 1
         runs[run, LEFT_BYTES] -= size
         runs[run, HEAD] += 1
+        call_near(runs, run)
         if not find_head(heads, run, runs, ranks, mark_key, mark_rank):
             count -= 1
             heap[0] = heap[count]
