@@ -114,6 +114,12 @@ def test_start_positions_are_more_than_kcats(shelf: Shelf) -> None:
     assert cat(*line, "-1h|earliest", "-X", "group.id=none").lines == [b"0 0", b"0 1", b"0 2", b"1 0", b"1 1", b"1 2"]
 
 
+def test_a_start_for_a_partition_that_is_missing_is_not_the_beginning_of_the_others(shelf: Shelf) -> None:
+    done = cat("-C", "-b", shelf.bootstrap, "-t", shelf.mixed, "-e", "-o", f"{shelf.mixed}[9]=3")
+    complaint = f"% ERROR: Topic {shelf.mixed} (with partitions 0..0): partition 9 does not exist"
+    assert done == (1, b"", (complaint,))
+
+
 def test_a_group_may_start_and_stop_by_time(shelf: Shelf) -> None:
     line = ("-b", shelf.bootstrap, "-G", "by-time", shelf.spread, "-e", "-o", "s@1001", "-o", "e@4001")
     assert cat(*line, "-f", r"%p %o\n").lines == [b"0 1", b"1 0", b"1 1"]

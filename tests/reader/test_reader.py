@@ -195,6 +195,16 @@ def test_a_partition_that_is_not_there_is_an_error_that_says_how_many_there_are(
         lowwater.read([f"{topic}[0]", f"{topic}[7]"], bootstrap=broker.bootstrap)
 
 
+@pytest.mark.parametrize("wish", ["start", "stop"])
+def test_a_start_or_stop_for_a_partition_that_is_not_there_is_no_way_to_read_all_of_the_topic(
+    broker: UnderTest, topic_of: TopicOf, wish: str
+) -> None:
+    topic = topic_of([100], [200])
+    asked: dict[str, Any] = {wish: {f"{topic}[1]": 0, f"{topic}[9]": 3}}
+    with pytest.raises(UnknownTopicError, match=r"partition 9: .*; the topic has 2 partitions"):
+        lowwater.read(topic, bootstrap=broker.bootstrap, **asked)
+
+
 def test_a_topic_that_is_not_there_is_an_error_that_names_those_called_alike(
     broker: UnderTest, topic_of: TopicOf
 ) -> None:

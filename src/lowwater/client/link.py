@@ -18,9 +18,8 @@ from lowwater.ports import Timer
 from lowwater.wire.messages import Api
 
 LOG = logging.getLogger("lowwater.client")
-_ALWAYS = float("inf")
 _SILENT_MS = 5_000
-"""So long nothing is said of a broker that cannot be reached; with a wrong address one would wait for nothing."""
+"""So long nothing is said of a broker that cannot be reached: it may be starting. Whoever waits longer wants to know."""
 
 
 class State(Enum):
@@ -49,14 +48,18 @@ class Ask:
 class Link:
     """Requests leave in the order they were asked; answers come in the same order."""
 
-    def __init__(self, config: ClientConfig, driver: Driver, buffers: Buffers, address: Address) -> None:
+    def __init__(
+        self, config: ClientConfig, driver: Driver, buffers: Buffers, address: Address, told: set[Address]
+    ) -> None:
+        """`told`: of which brokers was said that they cannot be reached; shared by all links."""
         self._config = config
         self._driver = driver
         self._buffers = buffers
         self.address = address
         self.state = State.IDLE
         self.failures = 0
-        self._silent_until_ms: float | None = None  # before the first connection
+        self._told = told
+        self._silent_until_ms: float | None = None  # since the connection failed
         self._failure: ClientError | None = None  # why there was no connection the last time
         self.retry_at_ms = 0.0  # while WAITING
         self.last_used_ms = driver.monotonic_ms()
@@ -209,7 +212,8 @@ class Link:
             _stop(self._timer)
             self.state = State.READY
             self.failures = 0
-            self._silent_until_ms = _ALWAYS
+            self._silent_until_ms = None
+            self._told.discard(self.address)
             self._failure = None
             self._watch_idle()
         self._flush()
@@ -237,12 +241,12 @@ class Link:
             self._fail_queued(error)
 
     def _tell(self, error: ClientError) -> None:
-        """Once, if there never was a connection: it is tried for as long as the caller has patience."""
+        """Once, until there is a connection: it is tried for as long as the caller has patience."""
         now_ms = self._driver.monotonic_ms()
         if self._silent_until_ms is None:
             self._silent_until_ms = now_ms + _SILENT_MS
-        elif now_ms >= self._silent_until_ms:
-            self._silent_until_ms = _ALWAYS
+        elif now_ms >= self._silent_until_ms and self.address not in self._told:
+            self._told.add(self.address)
             LOG.warning("%s; it is tried again", error)
 
     def _again(self) -> None:

@@ -48,13 +48,14 @@ class Network:
         self.driver = driver
         self.has_lanes = has_lanes
         self.buffers = Buffers(kept_bytes_max, all_bytes_max)
+        self._told: set[Address] = set()
         self._bootstrap = {address: self._link(address) for address in config.bootstrap}
         self._addresses: dict[int, Address] = {}
         self._links: dict[tuple[int, str], Link] = {}
         self._is_closed = False
 
     def _link(self, address: Address) -> Link:
-        return Link(self.config, self.driver, self.buffers, address)
+        return Link(self.config, self.driver, self.buffers, address, self._told)
 
     # ---- who is where
 

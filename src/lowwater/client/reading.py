@@ -6,7 +6,7 @@ is given up leaves the batch there for the next one.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from lowwater.client.bell import Bell
@@ -65,7 +65,7 @@ class Reading:
         seen = await watch.look()
         check_ids(self._wanted.topic_ids, seen.topics)
         there = [one for one in seen.added if self._wanted.has(one)]
-        self._require(there, seen.topics)
+        self._require_partitions(seen.topics)
         await self.partitions.begin(there, is_member=self._member is not None)
         if self._member is not None:
             self._member.start()
@@ -79,13 +79,16 @@ class Reading:
             raise ClientError("a member of a group is given its partitions", advice="name topics, or use join=False")
         self._member = Member(coordinator, self, topics=self._wanted.names, pattern=self._wanted.pattern)
 
-    def _require(self, there: Collection[TopicPartition], topics: Mapping[str, Topic]) -> None:
-        for one in sorted(self._wanted.partitions.difference(there)):
+    def _require_partitions(self, topics: Mapping[str, Topic]) -> None:
+        """That those which are named are there. By a pattern, whole topics may not be there yet."""
+        for one in sorted(self._wanted.named_partitions):
+            if one.topic not in topics or one.partition in (there := topics[one.topic].partitions):
+                continue
             raise UnknownTopicError(
                 ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
                 topic=one.topic,
                 partition=one.partition,
-                advice=f"the topic has {len(topics[one.topic].partitions)} partitions",
+                advice=f"the topic has {len(there)} partitions",
             )
 
     def _committing(self, coordinator: Coordinator) -> Committer:

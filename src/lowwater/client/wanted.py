@@ -78,6 +78,12 @@ class Wanted:
     def has_stop(self) -> bool:
         return self.stop is not None or bool(self.stops)
 
+    @property
+    def named_partitions(self) -> set[TopicPartition]:
+        """To be read, or with a start or a stop of their own."""
+        stops = (one for one in self.stops if isinstance(one, TopicPartition))
+        return {*self.partitions, *self.starts.partitions, *stops}
+
 
 def wanted(
     topics: Topics | None,

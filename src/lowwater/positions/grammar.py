@@ -37,7 +37,7 @@ FORMS = (
     ("-5", "five before the end"),
     ("-1h, -30m, -7d, -1h30m", "that long ago (w, d, h, m, s)"),
     ("today", "since midnight"),
-    ("@2026-11-01T00:00Z, @2026-11-01", "that moment; without a zone it needs the option zone"),
+    ("@2026-11-01T00:00Z, @2026-11-01Z", "that moment; without a zone it needs the option zone"),
     ("s@1793491200000", "that moment in milliseconds since 1970"),
     ("stored|-1h|earliest", "the first of these that has an answer"),
     ("orders=stored,metrics=-1h", "topic by topic"),
@@ -59,7 +59,7 @@ _NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 _AGO = re.compile(r"-(?:[0-9]+[wdhms])+", re.ASCII)
 _SPAN = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
 _MOMENT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)?)?", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?)?(Z|[+-]\d{2}(?::?\d{2})?)?", re.ASCII
 )
 _TARGET = re.compile(r"(?P<topic>[^\[\]=]*)(?:\[(?P<partition>[^\]]*)\])?", re.ASCII)
 

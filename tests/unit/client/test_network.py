@@ -316,12 +316,41 @@ def test_a_broker_that_cannot_be_reached_is_told_once_when_it_takes_long(caplog:
     assert (record.levelname, record.message) == ("WARNING", f"{A} refuses connections; it is tried again")
 
 
-def test_nothing_is_said_of_one_that_could_be_reached_before(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_broker_that_goes_away_later_is_told_once_each_time(caplog: pytest.LogCaptureFixture) -> None:
+    driver = brokers({"Heartbeat": HeartbeatResponse()})
+    network = network_of(driver)
+    for outages in (1, 2):
+        ask_for(driver, network, 12)
+        driver.unreachable = {A: refused(A)}
+        [line] = driver.open_lines
+        line.drop()
+        ask_for(driver, network, 30)
+        assert [record.message for record in caplog.records] == [
+            f"{A} refuses connections; it is tried again"
+        ] * outages
+        driver.unreachable = {}
+
+
+def test_a_broker_that_is_away_for_a_moment_is_not_worth_a_word(caplog: pytest.LogCaptureFixture) -> None:
     driver = brokers({"Heartbeat": HeartbeatResponse()})
     network = network_of(driver)
     ask_for(driver, network, 1)
     driver.unreachable = {A: refused(A)}
     [line] = driver.open_lines
     line.drop()
+    ask_for(driver, network, 3)
+    driver.unreachable = {}
     ask_for(driver, network, 30)
     assert not caplog.records
+
+
+def test_all_connections_to_one_broker_complain_once(caplog: pytest.LogCaptureFixture) -> None:
+    driver = brokers({})
+    driver.unreachable = {A: refused(A)}
+    network = network_of(driver)
+    network.learn({1: A})
+    for _ in range(30):
+        network.ask(1, BEAT)
+        network.ask(1, BEAT, lane="fetching")
+        driver.time.advance(1_000)
+    assert [record.message for record in caplog.records] == [f"{A} refuses connections; it is tried again"]

@@ -62,6 +62,8 @@ LONG = "9" * 5000  # more digits than Python reads
         ("@2026-11-01T02:00+02:00", AtTime(NOVEMBER_MS)),
         ("@2026-11-01T02:00+0200", AtTime(NOVEMBER_MS)),
         ("@2026-10-31T19:00-05:00", AtTime(NOVEMBER_MS)),
+        ("@2026-11-01Z", AtTime(NOVEMBER_MS)),
+        ("@2026-11-01+02:00", AtTime(NOVEMBER_MS - 7_200_000)),
     ],
 )
 def test_each_form_has_one_meaning(text: str, choice: Choice) -> None:

@@ -54,6 +54,11 @@ class Where:
     def start_of(self, one: TopicPartition) -> StartPosition | None:
         return None if self.starts is None else self.starts.of(one)
 
+    def partitions_named(self, topic: str) -> list[int]:
+        """By -p, and by -o with a start of their own."""
+        starts = [] if self.starts is None else [one.partition for one in self.starts.partitions if one.topic == topic]
+        return starts if self.partition is None else [self.partition, *starts]
+
 
 @dataclass(frozen=True, slots=True)
 class Looks:

@@ -53,12 +53,12 @@ def consume(
 
 async def chosen_starts(cluster: Cluster, topics: Sequence[str], where: Where) -> Resolved:
     """Where -o leads in what -t and -p choose."""
-    partitions = await _chosen(cluster, list(dict.fromkeys(topics)), where.partition)
+    partitions = await _chosen(cluster, list(dict.fromkeys(topics)), where)
     wishes = {one: where.start_of(one) or EARLIEST for one in partitions}
     return await resolve_starts(cluster, wishes, cluster.network.config.maybe_str("group.id"))
 
 
-async def _chosen(cluster: Cluster, topics: Sequence[str], partition: int | None) -> list[TopicPartition]:
+async def _chosen(cluster: Cluster, topics: Sequence[str], where: Where) -> list[TopicPartition]:
     """All partitions of the topics, or the one of -p."""
     problems = await cluster.retry.run(lambda left_ms: cluster.refresh(topics, left_ms))
     wanted = []
@@ -67,11 +67,12 @@ async def _chosen(cluster: Cluster, topics: Sequence[str], partition: int | None
             raise CatError(f"Topic {name} error: {error_words(problems[name].code)}")
         topic = cluster.known(name)
         numbers = list(topic.partitions) if topic is not None else []
-        if partition is not None and partition not in numbers:
-            raise CatError(
-                f"Topic {name} (with partitions 0..{len(numbers) - 1}): partition {partition} does not exist"
-            )
-        wanted += [TopicPartition(name, number) for number in numbers if partition in (None, number)]
+        for partition in where.partitions_named(name):
+            if partition not in numbers:
+                raise CatError(
+                    f"Topic {name} (with partitions 0..{len(numbers) - 1}): partition {partition} does not exist"
+                )
+        wanted += [TopicPartition(name, number) for number in numbers if where.partition in (None, number)]
     return wanted
 
 
