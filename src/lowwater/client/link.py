@@ -19,7 +19,7 @@ from lowwater.wire.messages import Api
 
 LOG = logging.getLogger("lowwater.client")
 _SILENT_MS = 5_000
-"""So long nothing is said of a broker that cannot be reached: it may be starting. Whoever waits longer wants to know."""
+"""So long nothing is said of a broker that cannot be reached: it may be starting. Who waits longer wants to know."""
 
 
 class State(Enum):
