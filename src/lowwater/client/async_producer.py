@@ -12,6 +12,7 @@ from collections.abc import AsyncIterator, Mapping
 from typing import Any, Self
 
 from lowwater.client.aio import AioDriver
+from lowwater.client.arguments import check_topic
 from lowwater.client.coordinator import NOBODY as NO_MEMBER
 from lowwater.client.coordinator import Identity as MemberIdentity
 from lowwater.client.errors import ClientError
@@ -58,13 +59,17 @@ class AsyncProducer(Face):
         timestamp: Time = None,
     ) -> AsyncReport:
         """Take one record; waits only while buffer.memory is full. Those that leave together share a report."""
-        if topic not in self._piles.open and not self._has_room():
-            await self._driver.run(self._make_room())
+        if type(topic) is not str or topic not in self._piles.open:
+            check_topic(topic)
+            if not self._has_room():
+                await self._driver.run(self._make_room())
         report: AsyncReport = self._add(topic, value, key, headers, partition, timestamp)
         return report
 
     async def send_table(self, topic: str | None, table: Any) -> AsyncReport:
         """Take the rows of a table, record batch or reader; waits only while buffer.memory is full."""
+        if topic is not None:
+            check_topic(topic)
         report = AsyncReport(self._driver)
         await self._driver.run(self._expect(report))
         tables = await asyncio.to_thread(load, WRITING)

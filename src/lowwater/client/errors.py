@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from typing import Any, Self
 
-from lowwater.errors import ErrorCode, LowwaterError
+from lowwater.errors import ConfigError, ErrorCode, LowwaterError
 from lowwater.types import TopicPartition
 
 
@@ -197,7 +197,7 @@ class CommitError(ClientError):
         self.retriable = all(error.retriable for error in errors.values())
 
 
-class BadRowsError(ClientError, ValueError):
+class BadRowsError(ClientError, ConfigError, ValueError):
     """What was handed in cannot be written as records."""
 
 

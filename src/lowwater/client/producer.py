@@ -10,6 +10,7 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import Any, Self
 
+from lowwater.client.arguments import check_topic
 from lowwater.client.blocking import BlockingDriver
 from lowwater.client.cluster import Cluster
 from lowwater.client.coordinator import NOBODY as NO_MEMBER
@@ -67,9 +68,11 @@ class Producer(Face):
         timestamp: Time = None,
     ) -> BlockingReport:
         """Take one record; waits only while buffer.memory is full. Those that leave together share a report."""
-        if topic not in self._piles.open and (not self._has_room() or not self._is_begun):
-            self._driver.run(self._make_room())
-            self._is_begun = True
+        if type(topic) is not str or topic not in self._piles.open:
+            check_topic(topic)
+            if not self._has_room() or not self._is_begun:
+                self._driver.run(self._make_room())
+                self._is_begun = True
         report: BlockingReport = self._add(topic, value, key, headers, partition, timestamp)
         return report
 
@@ -78,6 +81,8 @@ class Producer(Face):
 
         Columns are key, value, headers, partition and timestamp, as far as they are there; without `topic` also topic.
         """
+        if topic is not None:
+            check_topic(topic)
         report = BlockingReport(self._driver)
         self._driver.run(self._expect(report))
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping
 from datetime import datetime
 from typing import Any, TypeAlias
 
+from lowwater.client.arguments import settings_of
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import ClientConfig
 from lowwater.client.driver import Driver
@@ -132,7 +133,7 @@ class Face:
 
 def producer_config(bootstrap: str | None, config: Mapping[str, object] | None) -> ClientConfig:
     """As every producer, it lets brokers create topics unless that is said to be unwanted."""
-    given: dict[str, object] = {"allow.auto.create.topics": True, **(config or {})}
+    given: dict[str, object] = {"allow.auto.create.topics": True, **settings_of(config)}
     if bootstrap is not None:
         given["bootstrap.servers"] = bootstrap
     return ClientConfig(given)

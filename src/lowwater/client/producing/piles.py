@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import reprlib
 import threading
 from collections import deque
 from collections.abc import Callable, Iterable, Mapping
@@ -9,9 +10,10 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, TypeAlias
 
+from lowwater.client.arguments import whole_number
 from lowwater.client.errors import BadRowsError
 from lowwater.client.producing.reports import Report
-from lowwater.wire.records import TIMESTAMP_MAX, TIMESTAMP_MIN
+from lowwater.wire.records import TIMESTAMP_MAX
 
 Field: TypeAlias = bytes | str | None
 Headers: TypeAlias = Mapping[str, Field] | Iterable[tuple[str, Field]]
@@ -19,6 +21,7 @@ Pairs: TypeAlias = list[tuple[str, bytes | None]]
 
 # What a record costs beyond its bytes, roughly.
 RECORD_BYTES = 50
+NO_TIME_MS = -1
 
 
 class Pile:
@@ -146,13 +149,22 @@ def field_bytes(field: Field) -> bytes | None:
 
 def header_pairs(headers: Headers) -> Pairs:
     pairs = headers.items() if isinstance(headers, Mapping) else headers
+    if isinstance(pairs, str | bytes) or not isinstance(pairs, Iterable):
+        raise _no_headers(headers)
     found = []
-    for name, value in pairs:
+    for pair in pairs:
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise _no_headers(pair)
+        name, value = pair
         if not isinstance(name, str):
             raise BadRowsError(f"the name of a header is text, not {type(name).__name__}")
         _encoded(name)
         found.append((name, field_bytes(value)))
     return found
+
+
+def _no_headers(given: object) -> BadRowsError:
+    return BadRowsError(f"headers are a mapping, or pairs of a name and a value, not {reprlib.repr(given)}")
 
 
 def _encoded(text: str) -> bytes:
@@ -170,11 +182,13 @@ def partition_number(partition: int) -> int:
 
 
 def milliseconds(timestamp: int | datetime) -> int:
-    """Of a time without a zone it is not known when it was."""
-    if isinstance(timestamp, int):
-        if not TIMESTAMP_MIN <= timestamp <= TIMESTAMP_MAX:
-            raise BadRowsError(f"{timestamp} is no time in milliseconds")
-        return timestamp
-    if timestamp.tzinfo is None:
-        raise BadRowsError(f"{timestamp} has no time zone")
-    return round(timestamp.timestamp() * 1000)
+    """Of a time without a zone it is not known when it was. -1 is none."""
+    if isinstance(timestamp, datetime):
+        if timestamp.tzinfo is None:
+            raise BadRowsError(f"timestamp {timestamp} has no time zone")
+        time_ms = round(timestamp.timestamp() * 1000)
+    else:
+        time_ms = whole_number("timestamp", timestamp, "a datetime or whole milliseconds")
+    if not NO_TIME_MS <= time_ms <= TIMESTAMP_MAX:
+        raise BadRowsError(f"timestamp {timestamp} is no time in milliseconds since 1970")
+    return time_ms

@@ -7,12 +7,14 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import Any
 
+import numpy as np
 import pytest
 
 from lowwater.client.errors import BadRowsError
 from lowwater.client.producing import tables
 from lowwater.client.producing.piles import Pile, Piles, field_bytes, header_pairs, milliseconds, partition_number
 from lowwater.client.producing.reports import Report
+from lowwater.errors import ConfigError
 
 
 class Heap:
@@ -124,8 +126,23 @@ def test_times_are_milliseconds() -> None:
     assert milliseconds(datetime(1970, 1, 1, 0, 0, 2, 500_000, tzinfo=UTC)) == 2_500
     with pytest.raises(BadRowsError, match="no time zone"):
         milliseconds(datetime(2026, 1, 1))
-    with pytest.raises(BadRowsError, match="no time"):
-        milliseconds(1 << 70)
+    for time_ms in (1 << 70, -5, datetime(1969, 1, 1, tzinfo=UTC)):
+        with pytest.raises(BadRowsError, match="is no time in milliseconds since 1970"):
+            milliseconds(time_ms)
+    assert milliseconds(-1) == -1, "the time of records that have none"
+    assert type(milliseconds(np.int64(7))) is int  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("timestamp", ["now", 1700000000.5, 5.0, True, b"5", np.array([5, 6])])
+def test_what_is_no_time_is_refused(timestamp: Any) -> None:
+    with pytest.raises(ConfigError, match="timestamp is a datetime or whole milliseconds, not "):
+        milliseconds(timestamp)
+
+
+@pytest.mark.parametrize("headers", ["a=1", b"a=1", 5, ["ab"], [("a",)], [("a", b"1", b"2")], [5]])
+def test_what_are_no_headers_is_refused(headers: Any) -> None:
+    with pytest.raises(ConfigError, match="headers are a mapping, or pairs of a name and a value, not "):
+        header_pairs(headers)
 
 
 @pytest.mark.parametrize("value", [5, 1.5, ["x"], object()])
