@@ -15,6 +15,8 @@ from lowwater.wire.records import HEADER_SIZE, NO_PRODUCER_ID, BatchHeader, fill
 
 _NARROW = (pa.binary(), pa.utf8())
 _WIDE = (pa.large_binary(), pa.large_utf8())
+# Besides those with a time of day. Pandas makes floats of numbers with gaps.
+_TIMES = (pa.types.is_integer, pa.types.is_floating, pa.types.is_date64, pa.types.is_null)
 _NULL = -1
 _SIZE_MAX = (1 << 31) - 1
 
@@ -135,9 +137,7 @@ class OutgoingRows:
         if column is None:
             self.rows["timestamp"] = now_ms
             return
-        if pa.types.is_timestamp(column.type):
-            column = column.cast(pa.timestamp("ms", column.type.tz), safe=False)
-        self.rows["timestamp"] = pc.fill_null(column.cast(pa.int64()), now_ms).to_numpy(zero_copy_only=False)
+        self.rows["timestamp"] = pc.fill_null(_milliseconds(column), now_ms).to_numpy(zero_copy_only=False)
 
     def _find(self, field: str, places: Any, column: Any) -> None:
         """Address and size of each of a binary column's values."""
@@ -176,6 +176,19 @@ class OutgoingRows:
         if (headers["name_size"] < 0).any():
             raise ValueError("a header has no key")
         return headers
+
+
+def _milliseconds(column: Any) -> Any:
+    """Times as whole numbers; those without a zone are in UTC."""
+    kind = column.type
+    if pa.types.is_timestamp(kind):
+        column = column.cast(pa.timestamp("ms", kind.tz), safe=False)
+    elif not any(is_such(kind) for is_such in _TIMES):
+        raise ValueError(f"the column timestamp is {kind}, not of times or whole milliseconds")
+    try:
+        return column.cast(pa.int64())
+    except pa.ArrowException as error:
+        raise ValueError(f"the column timestamp cannot be written as milliseconds: {error}") from error
 
 
 def _binary(field: str, column: Any) -> Any:

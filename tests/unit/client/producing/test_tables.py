@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 import numpy as np
@@ -83,8 +84,40 @@ def test_a_topic_that_is_given_goes_before_the_column() -> None:
 def test_columns_that_cannot_be_records_say_which_kind_they_are() -> None:
     with pytest.raises(BadRowsError, match="list"):
         outgoing(pa.RecordBatch.from_pydict({"value": [[1, 2]]}), 0)
-    with pytest.raises(BadRowsError, match="yesterday"):
-        outgoing(pa.RecordBatch.from_pydict({"value": [b"x"], "timestamp": ["yesterday"]}), 0)
+
+
+@pytest.mark.parametrize(
+    ("times", "says"),
+    [
+        (["yesterday"], "the column timestamp is string, not of times"),
+        (["1700000000000"], "the column timestamp is string, not of times"),
+        ([b"5"], "the column timestamp is binary"),
+        ([True], "the column timestamp is bool"),
+        ([timedelta(hours=1)], "the column timestamp is duration"),
+        ([1700000000.5], "the column timestamp cannot be written as milliseconds: .*truncated"),
+        (pa.array([1 << 63], pa.uint64()), "the column timestamp cannot be written as milliseconds"),
+    ],
+)
+def test_a_column_of_what_is_no_time_is_refused_by_its_name(times: Any, says: str) -> None:
+    with pytest.raises(BadRowsError, match=says):
+        outgoing(pa.RecordBatch.from_pydict({"value": [b"x"], "timestamp": times}), 0)
+
+
+@pytest.mark.parametrize(
+    ("times", "found"),
+    [
+        ([5, None], [5, 9]),
+        ([5.0, None], [5, 9]),
+        (pa.array([5, None], pa.uint16()), [5, 9]),
+        (pa.nulls(2), [9, 9]),
+        ([datetime(1970, 1, 1, 0, 0, 1), None], [1000, 9]),
+        ([datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC), None], [1000, 9]),
+        (pa.array([date(1970, 1, 2), None], pa.date64()), [86_400_000, 9]),
+    ],
+)
+def test_a_column_of_times_or_milliseconds_is_taken_and_without_a_zone_it_is_in_utc(times: Any, found: Any) -> None:
+    batch = pa.RecordBatch.from_pydict({"value": [b"x", b"y"], "timestamp": times})
+    assert outgoing(batch, 9).timestamps.tolist() == found
 
 
 @pytest.mark.parametrize(
