@@ -15,14 +15,14 @@ from lowwater.client.admin.groups import list_groups
 from lowwater.client.admin.offsets import bounds
 from lowwater.client.admin.outcomes import settle
 from lowwater.client.admin.records import delete_records, sizes
-from lowwater.client.admin.topic_changes import NewTopic, create_topics, delete_topics
+from lowwater.client.admin.topic_changes import NewTopic, create_partitions, create_topics, delete_topics
 from lowwater.client.admin.topics import describe_topics, list_topics
 from lowwater.client.cluster import Cluster
 from lowwater.client.config import Address
 from lowwater.client.coordinator import Committed
 from lowwater.client.errors import BrokerError, ClientError, ConnectError, UnknownTopicError
 from lowwater.client.flow import Flow
-from lowwater.errors import ErrorCode
+from lowwater.errors import ConfigError, ErrorCode
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import (
     CreateTopicsResponse,
@@ -199,6 +199,31 @@ def test_nothing_is_asked_for_nothing() -> None:
 
 
 # ---- topics
+
+
+@pytest.mark.parametrize(
+    ("topics", "says"),
+    [
+        ([NewTopic("n", partitions="3")], "partitions of n is a whole number, not '3'"),  # type: ignore[arg-type]
+        ([NewTopic("n", replication_factor=1.0)], "replication_factor of n is a whole"),  # type: ignore[arg-type]
+        ([NewTopic("n", config="a=1")], "config of n is a mapping of settings, not 'a=1'"),  # type: ignore[arg-type]
+        ([NewTopic(b"n")], "the name of a topic is text, not b'n'"),  # type: ignore[arg-type]
+        (["n"], r"each of topics is a NewTopic, NewTopic\('orders', partitions=3\), not 'n'"),
+        ("n", "topics is a list of NewTopic, .* not 'n'"),
+        (NewTopic("n"), r"topics is a list of NewTopic, .* not NewTopic\("),
+    ],
+)
+def test_a_new_topic_that_cannot_be_asked_for_is_refused_before_anybody_is_asked(topics: Any, says: str) -> None:
+    world = World()
+    with pytest.raises(ConfigError, match=says):
+        world.do(create_topics(world.cluster, topics))
+    assert world.driver.lines == []
+
+
+def test_so_many_partitions_is_a_number() -> None:
+    world = World()
+    with pytest.raises(ConfigError, match="the number of partitions of n is a whole number, not '3'"):
+        world.do(create_partitions(world.cluster, {"n": "3"}))  # type: ignore[dict-item]
 
 
 def created(name: str, code: int = 0) -> CreateTopicsResponse:

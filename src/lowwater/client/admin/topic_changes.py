@@ -8,6 +8,7 @@ from typing import Any
 
 from lowwater.client.admin.asking import Doubt, ask_controller, forget_controller, refusal, time_limit_ms
 from lowwater.client.admin.outcomes import Outcomes, settle
+from lowwater.client.arguments import refused, whole_number
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
 from lowwater.errors import ErrorCode
@@ -48,7 +49,7 @@ async def create_topics(
     cluster: Cluster, topics: Iterable[NewTopic], *, validate_only: bool = False
 ) -> Outcomes[str, CreatedTopic]:
     """Make topics, or with `validate_only` find out whether that would work."""
-    wanted = {topic.name: topic for topic in topics}
+    wanted = {topic.name: topic for topic in map(_checked, _new(topics))}
     doubt = Doubt("perhaps made by an earlier try of this call, whose answer was lost")
 
     async def attempt(left: list[str], left_ms: float) -> dict[str, CreatedTopic | ClientError]:
@@ -64,6 +65,27 @@ async def create_topics(
         return doubt.mention(results, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     return await settle(cluster, wanted, attempt)
+
+
+def _new(topics: Iterable[NewTopic]) -> list[NewTopic]:
+    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable):
+        raise refused("topics", "a list of NewTopic, [NewTopic('orders', partitions=3)]", topics)
+    listed = list(topics)
+    for each in listed:
+        if not isinstance(each, NewTopic):
+            raise refused("each of topics", "a NewTopic, NewTopic('orders', partitions=3)", each)
+    return listed
+
+
+def _checked(topic: NewTopic) -> NewTopic:
+    """ConfigError for what cannot even be asked; a broker judges the rest."""
+    if not isinstance(topic.name, str):
+        raise refused("the name of a topic", "text", topic.name)
+    whole_number(f"partitions of {topic.name}", topic.partitions)
+    whole_number(f"replication_factor of {topic.name}", topic.replication_factor)
+    if not isinstance(topic.config, Mapping):
+        raise refused(f"config of {topic.name}", "a mapping of settings", topic.config)
+    return topic
 
 
 def _creatable(topic: NewTopic) -> CreatableTopic:
@@ -95,6 +117,8 @@ async def create_partitions(
 ) -> Outcomes[str, int]:
     """Let topics grow to so many partitions in all; `replicas` places the new ones by hand."""
     placed = replicas or {}
+    for name, count in counts.items():
+        whole_number(f"the number of partitions of {name}", count)
 
     async def attempt(left: list[str], left_ms: float) -> dict[str, int | ClientError]:
         request = CreatePartitionsRequest(
