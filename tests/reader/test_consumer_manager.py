@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import time
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pyarrow as pa
@@ -13,7 +14,7 @@ from tests.conformance.under_test import UnderTest
 from tests.reader.test_reader import committed, times
 from tests.reader.writing import PATIENCE_S, Writer
 
-from lowwater import ConfigError, ConsumerManager, SourceTopic, TopicPartition
+from lowwater import AsyncConsumerManager, ConfigError, ConsumerManager, SourceTopic, TopicPartition
 
 TopicOf = Callable[..., str]
 
@@ -159,6 +160,33 @@ def test_a_time_that_is_none_is_refused_where_it_is_given(time_ms: int) -> None:
     for source in (SourceTopic.from_absolute_time, SourceTopic.from_relative_time):
         with pytest.raises(ConfigError, match=r"before 1970|beyond all times|in the future|longer ago"):
             source("orders", time_ms)
+
+
+@pytest.mark.parametrize("time_ms", ["1h", 3.6e6, timedelta(hours=1), None, True])
+def test_a_time_of_another_kind_is_refused_where_it_is_given(time_ms: Any) -> None:
+    for source in (SourceTopic.from_absolute_time, SourceTopic.from_relative_time):
+        with pytest.raises(ConfigError, match=r"time_ms is a whole number of milliseconds .*, not "):
+            source("orders", time_ms)
+    with pytest.raises(ConfigError, match="position is text, '-1h' or '17', not 5"):
+        SourceTopic.from_position("orders", 5)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        (("localhost", [SourceTopic("orders")]), "config is a mapping, .* not str"),
+        (({}, ["orders"]), r"each of topics is a SourceTopic, SourceTopic.from_earliest\('orders'\), not 'orders'"),
+        (({}, "orders"), r"topics is a list of SourceTopic, \[.*\], not 'orders'"),
+        (({}, SourceTopic("orders")), r"topics is a list of SourceTopic, .* not SourceTopic\("),
+        (({}, [SourceTopic(5)]), "each of topics is a name or a partition, .* not 5"),  # type: ignore[arg-type]
+        (({}, [SourceTopic("orders", "relative_time", "1h")]), "time_ms is a whole number"),  # type: ignore[arg-type]
+        (({}, [SourceTopic("orders")], "5"), "batch_size is a whole number, not '5'"),
+    ],
+)
+def test_arguments_of_another_kind_are_refused_by_their_names(given: Any, says: str) -> None:
+    for manager in (ConsumerManager, AsyncConsumerManager):
+        with pytest.raises(ConfigError, match=says):
+            manager(*given)
 
 
 def test_a_group_in_the_config_is_where_one_starts_and_commits_and_no_more(

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, tzinfo
-from typing import Literal, TypedDict, TypeVar
+from typing import Literal, TypedDict, TypeVar, cast
 
+from lowwater.client.arguments import is_whole, refused, settings_of, whole_number
 from lowwater.client.config import ClientConfig
 from lowwater.client.read_partitions import BATCH_SIZE, HELD_BYTES_MAX, Options
 from lowwater.client.wanted import Start, Stop, Topic, TopicId, Topics, Wanted, moment_ms, wanted
 from lowwater.errors import ConfigError
+from lowwater.types import TopicPartition
 
 T = TypeVar("T")
 
@@ -81,7 +83,10 @@ def ask(
 ) -> Asked:
     """ConfigError says what cannot be understood, and what could stand there."""
     settings = _settings(bootstrap, group, config)
-    asked = wanted(topics, pattern=pattern, start=start, stop=stop, zone=zone, topic_ids=topic_ids)
+    _check_kinds(pattern, zone, topic_ids)
+    _check_targets("start", start)
+    _check_targets("stop", stop)
+    asked = wanted(_topics(topics), pattern=pattern, start=start, stop=stop, zone=zone, topic_ids=topic_ids)
     options = Options(
         order=_one_of("order", order, ORDERS),
         columns=None if columns is None else _columns(columns),
@@ -102,11 +107,11 @@ def ask(
 def _settings(
     bootstrap: str | Sequence[str] | None, group: str | None, config: Mapping[str, object] | None
 ) -> ClientConfig:
-    given = dict(config or {})
+    given = settings_of(config)
     if bootstrap is not None:
         if "bootstrap.servers" in given or "metadata.broker.list" in given:
             raise ConfigError("brokers are given twice: as bootstrap and in config")
-        given["bootstrap.servers"] = bootstrap if isinstance(bootstrap, str) else list(bootstrap)
+        given["bootstrap.servers"] = _listed(bootstrap)
     elif "bootstrap.servers" not in given and "metadata.broker.list" not in given:
         given["bootstrap.servers"] = BOOTSTRAP
     if group is not None:
@@ -116,7 +121,50 @@ def _settings(
     return ClientConfig(given)
 
 
+def _listed(given: object) -> object:
+    return list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else given
+
+
+def _topics(topics: Topics | None) -> Topics | None:
+    """What is neither a topic nor several is refused."""
+    if topics is None or isinstance(topics, str):
+        return topics
+    if _is_topic(topics):
+        return [TopicPartition(*cast(TopicPartition, topics))]
+    listed = topics if isinstance(topics, Mapping) else _listed(topics)
+    if not isinstance(listed, list | Mapping):
+        raise refused("topics", "a name, a partition, a list of those, or a mapping to their starts", topics)
+    for each in listed:
+        if not _is_topic(each):
+            raise refused("each of topics", "a name or a partition, 'orders' or 'orders[0]'", each)
+    return listed
+
+
+def _is_topic(given: object) -> bool:
+    """A name, or a name and the number of a partition."""
+    if isinstance(given, tuple) and len(given) == 2:
+        return isinstance(given[0], str) and is_whole(given[1])
+    return isinstance(given, str)
+
+
+def _check_targets(name: str, given: object) -> None:
+    for target in given if isinstance(given, Mapping) else ():
+        if not _is_topic(target):
+            raise ConfigError(f"{name} is given by topic or partition, 'orders' or 'orders[0]', not by {target!r}")
+
+
+def _check_kinds(pattern: object, zone: object, topic_ids: object) -> None:
+    if not isinstance(pattern, str | None):
+        raise refused("pattern", "a regular expression, as text", pattern)
+    if not isinstance(zone, str | tzinfo | None):
+        raise refused("zone", "the name of a time zone, or a tzinfo", zone)
+    if not isinstance(topic_ids, Mapping | None):
+        raise refused("topic_ids", "a mapping of topics to their ids", topic_ids)
+
+
 def _columns(names: Sequence[str]) -> tuple[str, ...]:
+    if not isinstance(names, Iterable):
+        raise refused("columns", f"a list of {', '.join(COLUMNS)}", names)
     chosen = (names,) if isinstance(names, str) else tuple(names)
     for name in chosen:
         _one_of("a column", name, COLUMNS)
@@ -143,6 +191,7 @@ def _one_of(name: str, value: T, choices: Sequence[object]) -> T:
 
 
 def _at_least_one(name: str, value: int) -> int:
-    if value < 1:
-        raise ConfigError(f"{name} is at least 1, not {value}")
-    return value
+    number = whole_number(name, value)
+    if number < 1:
+        raise ConfigError(f"{name} is at least 1, not {number}")
+    return number

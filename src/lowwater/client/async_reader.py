@@ -12,6 +12,7 @@ from types import TracebackType
 from typing import Any, Self, Unpack
 
 from lowwater.client.aio import AioDriver
+from lowwater.client.arguments import check_timeout
 from lowwater.client.asked import Asked, ReadOptions, ask, check_names
 from lowwater.client.loading import READING, load, load_behind, require_extra
 from lowwater.client.reader_state import ARROW, POLL_MS, ReaderState, reading_of, written_out
@@ -66,6 +67,7 @@ class AsyncReader(ReaderState):
 
     async def poll(self, timeout_ms: float | None = POLL_MS) -> Any:
         """The next batch; one without rows when none came in time, or none will come."""
+        check_timeout(timeout_ms)
         batch = await self._poll(timeout_ms)
         return load(ARROW).empty(self._columns) if batch is None else batch
 

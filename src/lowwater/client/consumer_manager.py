@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
+from lowwater.client.arguments import refused, whole_number
 from lowwater.client.asked import Asked, ReadOptions, SharedOptions, ask
 from lowwater.client.async_reader import AsyncReader
 from lowwater.client.loading import load
@@ -54,19 +55,19 @@ class SourceTopic:
     @staticmethod
     def from_relative_time(name: str, time_ms: int) -> SourceTopic:
         """What is younger than so many milliseconds."""
-        ago(time_ms)
+        ago(_whole_ms(time_ms))
         return SourceTopic(name, "relative_time", time_ms)
 
     @staticmethod
     def from_absolute_time(name: str, time_ms: int) -> SourceTopic:
         """What is stamped at that time, in milliseconds since 1970, or later."""
-        at_time(time_ms)
+        at_time(_whole_ms(time_ms))
         return SourceTopic(name, "absolute_time", time_ms)
 
     @staticmethod
     def from_position(name: str, position: str) -> SourceTopic:
         """Any start position: `-1h`, `stored|-1h`, `@2026-11-01T00:00Z`, `17`, …"""
-        parse_start(position)
+        _parsed(position)
         return SourceTopic(name, "position", position=position)
 
     @property
@@ -80,12 +81,23 @@ class SourceTopic:
             case "committed":
                 return StartPosition((Stored(), Earliest()))
             case "position" if self.position is not None:
-                return parse_start(self.position)
+                return _parsed(self.position)
             case "relative_time" | "absolute_time" if self.time_ms is not None:
-                return StartPosition((ago(self.time_ms) if self.policy == "relative_time" else at_time(self.time_ms),))
+                time_ms = _whole_ms(self.time_ms)
+                return StartPosition((ago(time_ms) if self.policy == "relative_time" else at_time(time_ms),))
         if self.policy in _POLICIES:
             raise ConfigError(f"the policy {self.policy} of {self.name} needs time_ms")
         raise ConfigError(f"unknown policy {self.policy!r} of {self.name}; there are {', '.join(_POLICIES)}")
+
+
+def _whole_ms(time_ms: int) -> int:
+    return whole_number("time_ms", time_ms, "a whole number of milliseconds (from_position takes '-1h')")
+
+
+def _parsed(position: str) -> StartPosition:
+    if not isinstance(position, str):
+        raise refused("position", "text, '-1h' or '17'", position)
+    return parse_start(position)
 
 
 class _Managing:
@@ -202,6 +214,16 @@ def _check_size(batch_size: int) -> None:
         raise ConfigError(f"batch_size is a number of rows, not {batch_size}; was cutoff_ms={batch_size} meant?")
 
 
+def _sources(topics: Iterable[SourceTopic]) -> list[SourceTopic]:
+    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable):
+        raise refused("topics", "a list of SourceTopic, [SourceTopic.from_earliest('orders')]", topics)
+    listed = list(topics)
+    for each in listed:
+        if not isinstance(each, SourceTopic):
+            raise refused("each of topics", "a SourceTopic, SourceTopic.from_earliest('orders')", each)
+    return listed
+
+
 def _asked(
     config: Mapping[str, object],
     topics: Iterable[SourceTopic],
@@ -211,9 +233,9 @@ def _asked(
 ) -> Asked:
     given = cast(ReadOptions, {"cutoff": cutoff_ms, **options, "config": config})
     if batch_size is not None:
-        _check_size(batch_size)
+        _check_size(whole_number("batch_size", batch_size))
         given["batch_size"] = batch_size
-    asked = ask({topic.name: topic.start for topic in topics}, **given)
+    asked = ask({topic.name: topic.start for topic in _sources(topics)}, **given)
     if "group" in options:
         return asked
     commits = asked.config.is_given("enable.auto.commit") and asked.config.commits_by_itself

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from types import TracebackType
 from typing import Any, Self, TypeVar, Unpack
 
+from lowwater.client.arguments import check_timeout
 from lowwater.client.asked import Asked, ReadOptions, ask, check_names
 from lowwater.client.blocking import BlockingDriver
 from lowwater.client.loading import READING, load, load_behind, require_extra
@@ -76,6 +77,7 @@ class Reader(ReaderState):
 
         None as the time waits for as long as it takes.
         """
+        check_timeout(timeout_ms)
         batch = self._poll(timeout_ms)
         return load(ARROW).empty(self._columns) if batch is None else batch
 

@@ -10,6 +10,7 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
+from lowwater.client.arguments import whole_number
 from lowwater.client.topic_ids import topic_id
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import DURATION_MAX_MS, OFFSET_MAX, parse_starts, parse_stop
@@ -258,15 +259,14 @@ def _stop(stop: Stop, zone: tzinfo | None) -> Choice:
 
 
 def _choice(given: int | Moment) -> Choice:
-    if isinstance(given, bool) or not isinstance(given, int | datetime | timedelta):
-        raise ConfigError(f"a position is text, a number, a datetime or a timedelta, not {type(given).__name__}")
     if isinstance(given, timedelta):
         return ago(given // timedelta(milliseconds=1))
     if isinstance(given, datetime):
         return _at(given)
-    if abs(given) > OFFSET_MAX:
-        raise ConfigError(f"{given} is larger than any offset")
-    return AtOffset(given) if given >= 0 else BeforeEnd(-given)
+    offset = whole_number("a position", given, "text, a number, a datetime or a timedelta")
+    if abs(offset) > OFFSET_MAX:
+        raise ConfigError(f"{offset} is larger than any offset")
+    return AtOffset(offset) if offset >= 0 else BeforeEnd(-offset)
 
 
 def _at(moment: datetime) -> AtTime:

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
+import numpy as np
 import pytest
 
 from lowwater.client.asked import ReadOptions, SharedOptions, ask
@@ -98,6 +99,9 @@ def test_topics_that_cannot_be_understood_are_refused(given: dict[str, Any], say
         ("stored|-1h|earliest", "stored|-1h|earliest"),
         (17, "17"),
         (-5, "-5"),
+        (np.int64(17), "17"),
+        (np.int32(-5), "-5"),
+        ({"orders": np.uint8(5)}, "5"),
         (timedelta(minutes=90), "-1h30m"),
         (datetime(2026, 11, 1, tzinfo=UTC), "s@1793491200000"),
         ({"orders": "latest"}, "latest"),
@@ -131,7 +135,7 @@ def test_a_date_without_a_zone_needs_one() -> None:
         wanted("orders", start=datetime(2026, 11, 1))
 
 
-@pytest.mark.parametrize("start", [1.5, True, b"latest", object()])
+@pytest.mark.parametrize("start", [1.5, True, b"latest", object(), np.float64(5), np.True_, np.array([5, 6])])
 def test_a_start_of_another_kind_is_refused(start: Any) -> None:
     with pytest.raises(ConfigError, match="a position is"):
         wanted("orders", start=start)
@@ -243,11 +247,51 @@ def test_every_option_is_explained_once() -> None:
         ({"bootstrap": "a:1", "config": {"bootstrap.servers": "b:1"}}, "twice"),
         ({"cutoff": "latest"}, "no moment"),
         ({"config": {"fetch.max.byte": 1}}, "did you mean fetch.max.bytes"),
+        ({"config": "sasl.password=hidden"}, "config is a mapping, {'fetch.min.bytes': 1}, not str$"),
+        ({"config": {5: 1}}, "the name of a setting in config is text, not 5"),
+        ({"bootstrap": b"a:1"}, "bootstrap.servers has to be text"),
+        ({"batch_size": "5"}, "batch_size is a whole number, not '5'"),
+        ({"batch_size": 5.0}, "batch_size is a whole number, not 5.0"),
+        ({"batch_size": True}, "batch_size is a whole number, not True"),
+        ({"held_bytes_max": "1 GB"}, "held_bytes_max is a whole number, not '1 GB'"),
+        ({"start": {0: 10}}, r"start is given by topic or partition, 'orders' or 'orders\[0\]', not by 0"),
+        ({"stop": {b"orders": 10}}, "stop is given by topic or partition.* not by b'orders'"),
+        ({"columns": 5}, "columns is a list of key, .*, not 5"),
+        ({"pattern": 5}, "pattern is a regular expression, as text, not 5"),
+        ({"zone": 5}, "zone is the name of a time zone, or a tzinfo, not 5"),
+        ({"topic_ids": "x"}, "topic_ids is a mapping of topics to their ids, not 'x'"),
     ],
 )
 def test_options_that_cannot_be_understood_are_refused(given: Any, says: str) -> None:
     with pytest.raises(ConfigError, match=says):
         ask("orders", **given)
+
+
+@pytest.mark.parametrize(
+    ("topics", "says"),
+    [
+        (5, "topics is a name, a partition, a list of those, or a mapping to their starts, not 5"),
+        (b"orders", "topics is a name, .* not b'orders'"),
+        (["orders", 5], r"each of topics is a name or a partition, 'orders' or 'orders\[0\]', not 5"),
+        ([b"orders"], "each of topics is a name or a partition, .* not b'orders'"),
+        ({0: 10}, "each of topics is a name or a partition, .* not 0"),
+        ([("orders", "0")], r"each of topics is a name or a partition, .* not \('orders', '0'\)"),
+    ],
+)
+def test_topics_of_another_kind_are_refused(topics: Any, says: str) -> None:
+    with pytest.raises(ConfigError, match=says):
+        ask(topics)
+
+
+@pytest.mark.parametrize(
+    "topics", [ORDERS0, ("orders", np.int64(0)), iter(["orders[0]"]), [("orders", 0)], {"orders[0]": 5}]
+)
+def test_topics_are_looked_at_without_being_used_up(topics: Any) -> None:
+    assert ask(topics).wanted.partitions == {ORDERS0}
+
+
+def test_numbers_of_numpy_are_numbers() -> None:
+    assert type(ask("orders", batch_size=np.int64(5)).options.batch_size) is int  # type: ignore[arg-type]
 
 
 def test_brokers_are_those_given_or_those_of_the_config_or_the_local_one() -> None:
