@@ -29,12 +29,14 @@ def command(file: str, sinks: tuple[str, ...], to: str | None, output: str | Non
 
     A source whose start is `stored` begins at the offsets of its group: --to moves those. Files that were written have
     to be deleted or kept, in so many words, and are not deleted where a group would keep the next run from writing
-    them again. Nothing may be running.
+    them again. A pipeline that is being run is not reset.
     """
     from lowwater.spark.pipeline.resetting import Output, plan, reset
+    from lowwater.spark.pipeline.run_lock import refuse_running
 
     pipeline = load_pipeline(file)
     with failures_exit():
+        refuse_running(pipeline.model)
         planned = plan(pipeline.model, sinks=sinks, output=None if output is None else Output(output), to=to)
         _tell(planned)
         if not planned.is_empty:

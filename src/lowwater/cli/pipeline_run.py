@@ -41,7 +41,9 @@ def command(file: str, quiet: bool, verbose: bool, as_json: bool, metrics: str |
 
 def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metrics: str | None) -> int:
     from lowwater.cli.pipeline_progress import MetricsFile, screen_or_lines, tell_summary
+    from lowwater.spark.pipeline.failures import ExitCode
     from lowwater.spark.pipeline.reporting import Reporting, looks_of, report
+    from lowwater.spark.pipeline.run_lock import alone
     from lowwater.spark.pipeline.running import stopping_on_signals
     from lowwater.spark.session import log_of, session_for
 
@@ -57,12 +59,18 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
     stop = threading.Event()
     pipeline.check()
     pipeline.reach_brokers()
-    with session_for(pipeline.model) as session, stopping_on_signals(stop):
-        try:
-            summary = pipeline.run_in(session, observer=reporting, stop=stop)
-        finally:
-            shown.close()
-            reporting.close()
+    try:
+        with alone(pipeline.model), session_for(pipeline.model) as session, stopping_on_signals(stop):
+            try:
+                summary = pipeline.run_in(session, observer=reporting, stop=stop)
+            finally:
+                shown.close()
+                reporting.close()
+    except KeyboardInterrupt:
+        if stop.is_set():
+            raise
+        tell(f"{pipeline.name}: stopped before it began")
+        return int(ExitCode.STOPPED)
     if kept is not None:
         kept.write()
     if as_json:

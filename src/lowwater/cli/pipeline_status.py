@@ -45,11 +45,16 @@ def command(file: str, by_partition: bool, output: Output) -> None:
     Each query has a checkpoint: how many micro-batches are finished, when the last one was, where the watermark stands,
     and how many records it is behind its topics. With --partitions also what is committed to the group.
     """
+    from lowwater.spark.pipeline.run_lock import RunningError, refuse_running
     from lowwater.spark.pipeline.status import status
 
     pipeline = load_pipeline(file)
     with failures_exit():
         found = status(pipeline.model)
+    try:
+        refuse_running(pipeline.model)
+    except RunningError as running:
+        tell(running)
     if by_partition:
         output.rows(_PARTITIONS, [_partition(each) for query in found.queries for each in query.partitions])
     else:

@@ -26,6 +26,18 @@ _KEY_ADVICE = 'its source goes on without such rows with on_bad_row = "drop" or 
 _UNREACHABLE = frozenset({"ConnectError", "DisconnectedError", "RequestTimeoutError", "ConnectionRefusedError"})
 # A process that did not start within the ten seconds that Spark gives it: the machine is busy.
 _TOO_SLOW = "Python worker failed to connect back"
+# Spark's words for a checkpoint that cannot be gone on from.
+_OUT_OF_STEP = (
+    "sources in the checkpoint offsets and now",
+    "STREAMING_CHECKPOINT_MISSING_METADATA_FILE",
+    "STREAMING_STATEFUL_OPERATOR_NOT_MATCH_IN_STATE_METADATA",
+    "STATE_STORE_KEY_SCHEMA_NOT_COMPATIBLE",
+    "STATE_STORE_VALUE_SCHEMA_NOT_COMPATIBLE",
+)
+_RESET_ADVICE = (
+    "; the pipeline has changed since its checkpoint was made, or that is damaged: `lowwater pipeline reset` lets it "
+    "begin anew, with --sink one query alone"
+)
 _SPARK_UNREACHABLE = ("UNAVAILABLE", "Could not connect to", "All masters are unresponsive")
 
 
@@ -63,7 +75,8 @@ def failure_of(text: str, secrets: Secrets) -> Failure:
         code = ExitCode.UNREACHABLE if kind in _UNREACHABLE else ExitCode.FAILED
         return Failure(_OPTION_ADVICE.sub(_KEY_ADVICE, what) or kind, text, is_of_python=True, exit_code=code)
     code = ExitCode.UNREACHABLE if any(sign in text for sign in _SPARK_UNREACHABLE) else ExitCode.FAILED
-    return Failure(_spark_error(text), text, exit_code=code)
+    advice = _RESET_ADVICE if any(sign in text for sign in _OUT_OF_STEP) else ""
+    return Failure(_spark_error(text) + advice, text, exit_code=code)
 
 
 def _last_python_error(text: str) -> tuple[str, str] | None:

@@ -22,6 +22,7 @@ from lowwater.spark.pipeline.model import Model
 from lowwater.spark.pipeline.parsing import parse_document, parse_text
 from lowwater.spark.pipeline.problems import PipelineError, Report
 from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.run_lock import alone
 from lowwater.spark.pipeline.running import run
 from lowwater.spark.pipeline.stop_file import StopFile
 from lowwater.spark.pipeline.summary import Summary
@@ -112,12 +113,14 @@ class Pipeline:
     ) -> Summary:
         """Until everything that is there is read, or, with an interval, until `stop` is set or a query fails.
 
+        RunningError when another process runs it.
+
         `spark` is the session to use; else the active one, or one of its own that is closed at the end.
         """
         self.check()
         from lowwater.spark.session import session_for
 
-        with session_for(self.model, spark) as session:
+        with alone(self.model), session_for(self.model, spark) as session:
             return self.run_in(session, observer=observer, stop=stop)
 
     def run_in(
@@ -160,7 +163,7 @@ class Pipeline:
     @contextlib.contextmanager
     def _refusals(self, query: Query) -> Iterator[None]:
         """What Spark refuses of a query, as a PipelineError with its place; StartError where the file is right."""
-        from pyspark.errors import AnalysisException
+        from pyspark.errors import AnalysisException, PySparkException
 
         from lowwater.spark.pipeline.refused import RefusedError
 
@@ -175,6 +178,8 @@ class Pipeline:
             if failure.is_of_python:  # the source or the sink itself, whatever the file says
                 raise StartError(query.label, failure) from None
             report.key(("sink", query.of), failure.what)
+        except PySparkException as error:
+            raise StartError(query.label, failure_of(str(error), self.model.secrets)) from None
         raise PipelineError(report.problems, self.where)
 
     def explain(self, *, spark: SparkSession | None = None) -> str:

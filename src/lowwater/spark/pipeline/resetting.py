@@ -21,6 +21,7 @@ from lowwater.spark.checkpoint import CheckpointError, local_folder
 from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import FILE_FORMATS, Model, Sink, Source
 from lowwater.spark.pipeline.queries import Query, queries
+from lowwater.spark.pipeline.run_lock import alone
 from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.status import admin_of
 from lowwater.spark.pipeline.together import topics_of
@@ -84,14 +85,18 @@ def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = Non
 
 
 def reset(model: Model, planned: Plan) -> dict[TopicPartition, int]:
-    """Does it; where groups stand now. Groups come first, and none before all are known: then nothing is gone yet."""
-    found = [(move, _offsets(model, move)) for move in planned.moves]
-    for move, offsets in found:
-        with admin_of(model, move.source) as admin:
-            admin.alter_group_offsets(move.source.group, offsets).checked()
-    for removal in planned.removals:
-        shutil.rmtree(removal.folder)
-    return {one: at for _, offsets in found for one, at in offsets.items()}
+    """Does it; where groups stand now. Groups come first, and none before all are known: then nothing is gone yet.
+
+    RunningError while the pipeline runs: it would go on from memory, and never write again what is deleted.
+    """
+    with alone(model):
+        found = [(move, _offsets(model, move)) for move in planned.moves]
+        for move, offsets in found:
+            with admin_of(model, move.source) as admin:
+                admin.alter_group_offsets(move.source.group, offsets).checked()
+        for removal in planned.removals:
+            shutil.rmtree(removal.folder)
+        return {one: at for _, offsets in found for one, at in offsets.items()}
 
 
 def _chosen(model: Model, sinks: Sequence[str]) -> tuple[Query, ...]:

@@ -30,6 +30,12 @@ OF_SPARK = """\
 """
 
 
+CHANGED = """\
+[STREAM_FAILED] Query [id = 5] terminated with exception: assertion failed: There are [2] sources in the checkpoint \
+offsets and now there are [1] sources requested by the query. Cannot continue. SQLSTATE: XXKST
+"""
+
+
 def failure(text, *secrets):
     return failure_of(text, Secrets(secrets))
 
@@ -87,3 +93,10 @@ def test_neither_text_has_a_secret():
 def test_the_state_behind_an_error_of_spark_is_not_told():
     text = "[UNRESOLVED_COLUMN] A column `x` cannot be resolved. SQLSTATE: 42703;\n'Project [x]\n"
     assert failure(text).what == "[UNRESOLVED_COLUMN] A column `x` cannot be resolved"
+
+
+def test_of_a_checkpoint_that_does_not_fit_any_more_the_way_out_is_told():
+    told = failure(CHANGED).what
+    assert "There are [2] sources in the checkpoint" in told
+    assert told.endswith("`lowwater pipeline reset` lets it begin anew, with --sink one query alone")
+    assert "reset" not in failure(OF_SPARK).what

@@ -1,0 +1,87 @@
+"""A pipeline is run once at a time."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from lowwater.spark.pipeline.pipeline import Pipeline
+from lowwater.spark.pipeline.resetting import Output, plan, reset
+from lowwater.spark.pipeline.run_lock import RunningError, alone, refuse_running
+
+FILE = """
+name = "shop"
+checkpoint = "{checkpoint}"
+kafka.bootstrap.servers = "localhost:9092"
+[source.orders]
+topics = "orders"
+[sink.files]
+from = "orders"
+format = "parquet"
+path = "files"
+"""
+HOLDER = """
+import sys
+from lowwater.spark.pipeline.pipeline import Pipeline
+from lowwater.spark.pipeline.run_lock import alone
+with alone(Pipeline.load(sys.argv[1]).model):
+    print("runs", flush=True)
+    sys.stdin.read()
+"""
+
+
+@pytest.fixture
+def model(tmp_path: Path):
+    return Pipeline.parse(FILE.format(checkpoint="checkpoint"), folder=tmp_path).model
+
+
+def test_whoever_comes_second_is_told_which_process_runs_it(model):
+    with (
+        alone(model),
+        pytest.raises(RunningError, match=f"shop is being run by process {os.getpid()}.*; kill "),
+        alone(model),
+    ):
+        pass
+    with alone(model):
+        pass
+
+
+def test_a_pipeline_that_runs_is_not_reset(model, tmp_path):
+    part = tmp_path / "files" / "part-0.parquet"
+    for folder in (part.parent, tmp_path / "checkpoint" / "files"):
+        folder.mkdir(parents=True)
+    part.write_bytes(b"rows")
+    planned = plan(model, output=Output.DELETE)
+    with alone(model), pytest.raises(RunningError):
+        reset(model, planned)
+    assert part.exists()
+    reset(model, planned)
+    assert not part.exists()
+
+
+def test_a_run_that_was_killed_is_over(model, tmp_path):
+    file = tmp_path / "shop.toml"
+    file.write_text(FILE.format(checkpoint="checkpoint"))
+    command = [sys.executable, "-c", HOLDER, str(file)]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
+        assert holder.stdout is not None
+        assert holder.stdout.readline() == "runs\n"
+        with pytest.raises(RunningError, match=f"process {holder.pid}"):
+            refuse_running(model)
+        holder.kill()
+    refuse_running(model)
+
+
+def test_to_look_whether_one_runs_makes_no_folder(model, tmp_path):
+    refuse_running(model)
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_a_checkpoint_on_another_machine_is_not_guarded(tmp_path):
+    model = Pipeline.parse(FILE.format(checkpoint="hdfs://far/shop"), folder=tmp_path).model
+    with alone(model), alone(model):
+        pass
