@@ -192,6 +192,19 @@ def test_a_reader_that_has_seen_enough_is_no_error(crowded: str) -> None:
     assert (done.returncode, done.stderr) == (1, "")
 
 
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+@pytest.mark.parametrize(
+    "arguments", [["topics", "list"], ["cat", "-L"], ["topics", "list", "-q", "team-1*", "nobody"]]
+)
+def test_a_full_disk_is_told_in_a_line(crowded: str, arguments: list[str]) -> None:
+    command = [sys.executable, "-m", "lowwater.cli.main", *arguments, "-b", crowded]
+    with open("/dev/full", "w") as full:
+        done = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, timeout=LIMIT_S)
+    assert done.returncode == 1
+    assert done.stderr.splitlines()[-1] == "lowwater: cannot write the output: No space left on device"
+    assert "Traceback" not in done.stderr
+
+
 def test_a_terminal_that_knows_no_dashes_is_served() -> None:
     with Broker() as running, Admin(running.bootstrap) as admin:
         admin.create_topics([NewTopic("empty", 1)]).checked()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import io
 import os
 import sys
@@ -23,6 +24,8 @@ COMMANDS = {
     "spark": ("lowwater.cli.spark", "Look at what the Spark source has left behind: losses and checkpoints."),
     "completion": ("lowwater.cli.completion", "Print the script that lets your shell complete commands and topics."),
 }
+UNWRITABLE = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
+"""What a full or broken disk says. Commands tell themselves what is wrong with the files they were given."""
 
 
 @click.group(
@@ -61,22 +64,41 @@ def main() -> None:
         if isinstance(stream, io.TextIOWrapper):  # a terminal that does not know a sign shows its number
             stream.reconfigure(errors="backslashreplace")
     try:
+        code = _run()
+        sys.stdout.flush()
+        sys.exit(code)
+    except BrokenPipeError:  # whoever read this has seen enough
+        _drop_output()
+        sys.exit(1)
+    except OSError as error:
+        if error.errno not in UNWRITABLE:
+            raise
+        _drop_output()
+        tell(f"cannot write the output: {os.strerror(error.errno)}")
+        sys.exit(1)
+
+
+def _run() -> int:
+    """The exit code, with what is wrong told."""
+    try:
         # A number when a command ended itself by ctx.exit().
         code = lowwater(prog_name="lowwater", standalone_mode=False)
-        sys.stdout.flush()
-        sys.exit(code if isinstance(code, int) else 0)
     except click.ClickException as error:
         error.show()
-        sys.exit(error.exit_code)
+        return error.exit_code
     except LowwaterError as error:
         tell(error)
-        sys.exit(1)
+        return 1
     except (click.Abort, KeyboardInterrupt):
-        sys.exit(130)
-    except BrokenPipeError:
-        # Whoever read this has seen enough. What is still buffered must not be tried again at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        sys.exit(1)
+        return 130
+    except SystemExit as end:
+        code = end.code
+    return code if isinstance(code, int) else 0
+
+
+def _drop_output() -> None:
+    """What is still buffered must not be tried again at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 if __name__ == "__main__":
