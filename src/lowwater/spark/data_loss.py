@@ -14,6 +14,11 @@ from lowwater.spark.options import SourceOptions
 
 LOG = logging.getLogger("lowwater.spark")
 _ADVICE = "set failOnDataLoss to false to go on without them"
+_OR_ELSE = {
+    Why.REMOVED: "unless this query does not read it any more: a checkpoint belongs to one query and its topics",
+    Why.TRUNCATED: "unless its start was given, and lies behind the end",
+}
+"""What else it may look like, as far as it can be seen from here."""
 _QUERY = "sql.streaming.queryId"
 
 
@@ -77,7 +82,8 @@ def _query() -> str:
 def at_planning(found: list[Gap], options: SourceOptions, lineage: str) -> None:
     """What shows before any task reads. What has expired a task finds too, and exactly: it tells of that."""
     if options.fail_on_loss:
-        raise DataLossError(f"{'; '.join(map(_gap, found))}; {_ADVICE}")
+        others = [text for why, text in _OR_ELSE.items() if any(gap.why is why for gap in found)]
+        raise DataLossError("; ".join([*map(_gap, found), *others, _ADVICE]))
     kept = [gap for gap in found if gap.why is not Why.EXPIRED]
     for gap in kept:
         LOG.warning("%s; the query goes on", _gap(gap))
