@@ -156,7 +156,7 @@ def test_a_partition_that_is_gone_is_told_when_brokers_answer_again(
     assert planner.latest_offset(end, None) == end
     brokers.leaders = {"t-a": BOTH["t-a"]}
     brokers.let_go()
-    with pytest.raises(DataLossError, match="partition is not there any more; unless this query does not read it any more"):
+    with pytest.raises(DataLossError, match="not there any more; unless this query does not read it any more"):
         planner.latest_offset(end, None)
 
 
