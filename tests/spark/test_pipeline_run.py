@@ -205,6 +205,17 @@ def test_a_query_that_spark_refuses_keeps_the_others_from_starting(world: World)
     assert not world.topics.read(world.dead)
 
 
+def test_folders_by_a_column_that_is_not_there_keep_everything_from_starting(world: World) -> None:
+    text = ROWS.replace("{more}", "").replace('path = "run/out"', 'path = "run/out"\npartition_by = "ordr_id"')
+    with pytest.raises(
+        PipelineError, match="pipeline.toml:13:16: .*no column 'ordr_id'; did you mean order_id"
+    ) as refused:
+        world.run(text)
+    [problem] = refused.value.problems
+    assert problem.path == "sink.out.partition_by"
+    assert not (world.folder / "run/checkpoint/out").exists()
+
+
 def test_a_topic_that_is_not_there_is_told_before_anything_starts(world: World) -> None:
     file = world.file(ROWS.replace("{more}", "").replace("{orders}", "nowhere"))
     done = CliRunner().invoke(lowwater, ["pipeline", "run", str(file)])

@@ -10,9 +10,8 @@ from typing import TYPE_CHECKING
 from lowwater.spark.pipeline.decode_errors import decoded_rows
 from lowwater.spark.pipeline.failures import failure_of
 from lowwater.spark.pipeline.model import RECORD_COLUMNS, Model, Source, Step, Watermark
-from lowwater.spark.pipeline.problems import did_you_mean
 from lowwater.spark.pipeline.queries import needed
-from lowwater.spark.pipeline.refused import RefusedError
+from lowwater.spark.pipeline.refused import RefusedError, no_column
 from lowwater.spark.pipeline.secrets import Secrets
 from lowwater.spark.pipeline.source_options import dead_letter_reading, reading_options
 from lowwater.spark.pipeline.spark_settings import cores_of
@@ -134,8 +133,7 @@ def _watermarked(frame: DataFrame, watermark: Watermark, path: Path) -> DataFram
     from pyspark.errors import AnalysisException
 
     if watermark.column not in frame.columns:
-        hint = did_you_mean(watermark.column, frame.columns) or f"there are {', '.join(frame.columns)}"
-        raise RefusedError(path, f"there is no column {watermark.column!r}; {hint}")
+        raise no_column(path, watermark.column, frame.columns)
     try:
         return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
     except AnalysisException as error:

@@ -14,7 +14,7 @@ from lowwater.spark.pipeline.model import Model, PythonStep, Sink, Source, Step
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.queries import Query, inputs_of, queries
 from lowwater.spark.pipeline.refused import RefusedError
-from lowwater.spark.pipeline.sinks import encoded
+from lowwater.spark.pipeline.sinks import check_folders, encoded
 from lowwater.spark.pipeline.source_options import sink_id
 from lowwater.spark.pipeline.spark_settings import master_of
 from lowwater.spark.pipeline.toml_places import Path
@@ -67,7 +67,10 @@ def _written(model: Model, frames: dict[str, DataFrame], report: Report) -> dict
     for sink in (sink for sink in model.sinks if sink.source.lower() in frames):
         frame = frames[sink.source.lower()]
         try:
+            check_folders(frame, sink)
             written[sink.name] = encoded(frame, sink) if sink.format == "topic" else frame
+        except RefusedError as error:
+            error.tell(report)
         except AnalysisException as error:
             report.key(("sink", sink.name), failure_of(str(error), model.secrets).what)
     return written

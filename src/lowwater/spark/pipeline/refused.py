@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from lowwater.errors import LowwaterError
-from lowwater.spark.pipeline.problems import Report, dotted
+from lowwater.spark.pipeline.problems import Report, did_you_mean, dotted
 from lowwater.spark.pipeline.toml_places import Path
 
 
@@ -23,3 +25,9 @@ class RefusedError(LowwaterError):
             report.inside(self.path, self.line, self.column, self.what)
         else:
             report.value(self.path, self.what)
+
+
+def no_column(path: Path, name: str, columns: Sequence[str]) -> RefusedError:
+    """For a key that names a column which is not among those of its rows."""
+    hint = did_you_mean(name, columns) or f"there are {', '.join(columns)}"
+    return RefusedError(path, f"there is no column {name!r}; {hint}")

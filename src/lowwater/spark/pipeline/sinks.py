@@ -8,6 +8,7 @@ from lowwater.spark.pipeline.building import FORMAT, build, load_dead_letters
 from lowwater.spark.pipeline.decode_errors import dead_letters
 from lowwater.spark.pipeline.model import Model, Sink
 from lowwater.spark.pipeline.queries import Query
+from lowwater.spark.pipeline.refused import no_column
 from lowwater.spark.pipeline.source_options import dead_letter_options, writing_options
 
 if TYPE_CHECKING:
@@ -39,6 +40,7 @@ def _writer(spark: SparkSession, model: Model, query: Query, stop_file: str | No
 
 def writer_of(frame: DataFrame, model: Model, sink: Sink) -> DataStreamWriter:
     """All but the checkpoint, the trigger and the name."""
+    check_folders(frame, sink)
     if sink.format == "topic":
         writer = encoded(frame, sink).writeStream.format(FORMAT).options(**writing_options(model, sink))
     else:
@@ -48,6 +50,14 @@ def writer_of(frame: DataFrame, model: Model, sink: Sink) -> DataStreamWriter:
     if sink.partition_by:
         writer = writer.partitionBy(*sink.partition_by)
     return writer.outputMode(sink.mode)
+
+
+def check_folders(frame: DataFrame, sink: Sink) -> None:
+    """RefusedError for folders by a column that is not there, which Spark sees only when it writes."""
+    known = {name.lower() for name in frame.columns}
+    for name in sink.partition_by:
+        if name.lower() not in known:
+            raise no_column(("sink", sink.name, "partition_by"), name, frame.columns)
 
 
 def encoded(frame: DataFrame, sink: Sink) -> DataFrame:
