@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import traceback
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
@@ -15,7 +16,7 @@ if TYPE_CHECKING:
 
 _PLACE = re.compile(r";?\s*\(?line (\d+),? pos(?:ition)? (\d+)\)?")
 _STATE = re.compile(r"\.? SQLSTATE: \w+\.?$")
-_POINTED = re.compile(r"== SQL.*?==", re.DOTALL)
+_POINTED = re.compile(r"== (?:SQL|DataFrame).*?==", re.DOTALL)
 
 
 def apply_step(spark: SparkSession, model: Model, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
@@ -56,8 +57,22 @@ def _called(model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> 
     except StepError as error:
         raise RefusedError(path, error.what) from error
     except Exception as error:  # the user's own code: everything it raises is told
-        what = model.secrets.masked(f"the function raised {type(error).__name__}: {error}")
-        raise RefusedError(path, what) from error
+        raise RefusedError(path, model.secrets.masked(_raised(error))) from error
     if not isinstance(frame, DataFrame):
         raise RefusedError(path, f"the function returned {type(frame).__name__}, not a DataFrame")
     return frame
+
+
+def _raised(error: Exception) -> str:
+    """What the function raised and where; of what Spark refuses in it the first sentence, without the plan."""
+    from pyspark.errors import AnalysisException
+
+    what = _told(str(error))[0] if isinstance(error, AnalysisException) else str(error)
+    return f"the function raised {type(error).__name__}: {what}{_place(error)}"
+
+
+def _place(error: Exception) -> str:
+    """The innermost line in the function's own file; none where it was not even entered."""
+    called = traceback.extract_tb(error.__traceback__)[1:]
+    lines = [each.lineno for each in called if each.filename == called[0].filename]
+    return f" ({called[0].filename}, line {lines[-1]})" if lines else ""

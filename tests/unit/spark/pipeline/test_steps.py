@@ -122,6 +122,37 @@ def test_a_function_that_raises_is_told_as_the_step(tmp_path, modules):
         apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
 
 
+SPARK_REFUSES = """\
+from pyspark.errors import AnalysisException
+
+def enrich(a, b, *, days):
+    return large(a)
+
+def large(rows):
+    raise AnalysisException({text!r})
+"""
+
+
+def test_what_spark_refuses_in_a_function_is_one_line_with_its_place(tmp_path, modules):
+    modules("enriching", SPARK_REFUSES.format(text=UNKNOWN_COLUMN))
+    model = replace(read(GOOD)[0], folder=str(tmp_path))
+    with pytest.raises(RefusedError) as refused:
+        apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
+    assert refused.value.what == (
+        "the function raised AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `amont` cannot "
+        f"be resolved. Did you mean `amount`? ({tmp_path}/enriching.py, line 7)"
+    )
+
+
+def test_a_function_that_cannot_be_called_has_no_line(tmp_path, modules):
+    modules("enriching", "def enrich(a):\n    return a\n")
+    model = replace(read(GOOD)[0], folder=str(tmp_path))
+    with pytest.raises(RefusedError) as refused:
+        apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
+    assert "unexpected keyword argument 'days'" in refused.value.what
+    assert "line" not in refused.value.what
+
+
 def test_a_function_has_to_return_a_frame(tmp_path, modules):
     modules("enriching", "def enrich(a, b, *, days):\n    return [days]\n")
     model = replace(read(GOOD)[0], folder=str(tmp_path))
