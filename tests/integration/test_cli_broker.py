@@ -124,16 +124,24 @@ def test_a_port_in_use_is_refused_by_number(tmp_path):
         port = taken.getsockname()[1]
         refused = run_to_end("broker", "--data-dir", str(tmp_path), "--port", str(port))
     assert refused.returncode == 1
-    assert str(port) in refused.stderr
+    assert f"port {port} of 127.0.0.1 is in use; give another --port, 0 takes a free one" in refused.stderr
+    assert "Traceback" not in refused.stderr
+
+
+def test_a_host_that_is_not_known_is_refused_by_name(tmp_path):
+    refused = run_to_end("broker", "--data-dir", str(tmp_path), "--host", "nohost.invalid", "--port", "0", "--no-http")
+    assert refused.returncode == 1
+    assert "--host nohost.invalid: " in refused.stderr
     assert "Traceback" not in refused.stderr
 
 
 def test_a_directory_that_cannot_be_made_is_refused_by_name(tmp_path):
     (tmp_path / "file").write_text("not a directory")
-    refused = run_to_end("broker", "--data-dir", str(tmp_path / "file"), "--port", "0")
-    assert refused.returncode == 1
-    assert str(tmp_path / "file") in refused.stderr
-    assert "Traceback" not in refused.stderr
+    for place in (tmp_path / "file", tmp_path / "file" / "below"):
+        refused = run_to_end("broker", "--data-dir", str(place), "--port", "0")
+        assert refused.returncode == 1
+        assert f"--data-dir must be a directory, and {place} cannot be one" in refused.stderr
+        assert "Traceback" not in refused.stderr
 
 
 def test_an_unknown_setting_is_refused_with_the_names_that_look_alike():

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import errno
 import gc
 import logging
 import resource
 import signal
+import socket
 import sys
 from pathlib import Path
 
@@ -155,6 +157,17 @@ def _run(config: BrokerConfig, data_dir: str, host: str | None, port: int | None
         uvloop.run(serving)
 
 
+def _obstacle(error: OSError, data_dir: str, host: str, port: int) -> str:
+    """What is in the way, in the words of the command line."""
+    if isinstance(error, FileExistsError | NotADirectoryError):
+        return f"--data-dir must be a directory, and {data_dir} cannot be one: there is a file"
+    if isinstance(error, socket.gaierror):
+        return f"--host {host}: {error.strerror}"
+    if error.errno == errno.EADDRINUSE:
+        return f"port {port} of {host} is in use; give another --port, 0 takes a free one"
+    return str(error)
+
+
 async def _serve(
     config: BrokerConfig, data_dir: str, host: str | None, port: int | None, http: HttpWish | None
 ) -> None:
@@ -167,10 +180,11 @@ async def _serve(
     loop = asyncio.get_running_loop()
     for number in (signal.SIGTERM, signal.SIGINT):
         loop.add_signal_handler(number, stop.set)
+    host, port = host or listen.host, listen.port if port is None else port
     try:
-        await node.start(host or listen.host, listen.port if port is None else port)
+        await node.start(host, port)
     except OSError as error:
-        raise ConfigError(f"cannot start: {error}") from error
+        raise ConfigError(f"cannot start: {_obstacle(error, data_dir, host, port)}") from error
     companion = None
     ready = f"lowwater broker ready kafka={node.endpoint.host}:{node.endpoint.port}"
     if http is not None and listening is not None:
