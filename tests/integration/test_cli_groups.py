@@ -26,6 +26,7 @@ from lowwater import Admin, NewTopic
 from lowwater.client.admin import groups as group_listing
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
+from lowwater.lag.journal import TOPIC as JOURNAL
 from lowwater.testing import Broker
 from lowwater.types import TopicPartition
 
@@ -198,6 +199,16 @@ def test_all_groups_of_which_some_are_not_known_are_not_all(crowd: Broker, monke
         assert "broker 7: b:7 refuses connections" in done.err
         assert "these are not all groups" in done.err
         assert done.out.count("group-") == 60
+
+
+def test_the_journal_of_changes_is_listed_only_with_the_topics_of_the_brokers_own() -> None:
+    with Broker() as broker:
+        broker.fill("orders", next=1)
+        at = ("-b", broker.bootstrap)
+        assert lowwater("groups", "reset", "one", "--topic", "orders", "--to", "latest", "--execute", *at).code == 0
+        assert lowwater("topics", "list", "-q", *at).out == "orders\n"
+        assert JOURNAL in lowwater("topics", "list", "-q", "--all", *at).out.splitlines()
+        assert lowwater("topics", "list", "-q", JOURNAL, *at).out == f"{JOURNAL}\n"
 
 
 def test_csv_is_exact_in_a_file_and_harmless_in_a_terminal() -> None:

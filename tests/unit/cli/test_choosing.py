@@ -36,4 +36,6 @@ def test_an_expression_that_is_none_is_refused():
 def test_what_sounds_alike_is_offered():
     assert str(not_there(["order"], NAMES)).startswith("no topic is called 'order'; did you mean orders")
     assert "shows what there is: 4 topics" in str(not_there(["zzz"], NAMES))
+    kept = ["__consumer_offsets", "__lowwater_offset_changes"]
+    assert "shows what there is: 4 topics" in str(not_there(["zzz"], [*NAMES, *kept]))
     assert "'a', 'b', 'c', 'd', 'e' and 2 more" in str(not_there(list("abcdefg"), []))

@@ -11,6 +11,7 @@ import click
 from lowwater.cli.printing import counted
 from lowwater.client.errors import ClientError
 
+BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state")
 _SHELL_PATTERN = re.compile(r"[*?\[]")
 
 
@@ -41,17 +42,27 @@ def _matches(text: str, names: Iterable[str]) -> list[str]:
     return [name for name in names if expression.fullmatch(name)]
 
 
-def not_there(missing: Sequence[str], names: Collection[str]) -> ClientError:
-    """Says which topics are missing, and which are there that sound alike."""
+def is_kept(name: str) -> bool:
+    """Whether it is a topic that brokers and these tools keep for themselves, which a list leaves out."""
+    from lowwater.lag.journal import TOPIC
+
+    return name in BROKERS_OWN or name == TOPIC
+
+
+def meant(missing: Iterable[str], names: Collection[str]) -> str:
+    """Asks whether topics were meant that sound alike; empty when none does."""
     import difflib  # only needed once something is wrong already
 
+    alike = list(dict.fromkeys(name for one in missing for name in difflib.get_close_matches(one, names, n=2)))
+    return f"did you mean {' or '.join(alike[:3])}?" if alike else ""
+
+
+def not_there(missing: Sequence[str], names: Collection[str]) -> ClientError:
+    """Says which topics are missing, and which are there that sound alike."""
     shown = ", ".join(map(repr, missing[:5])) + (f" and {len(missing) - 5} more" if len(missing) > 5 else "")
-    exact = [one for one in missing if not is_pattern(one)]
-    alike = list(dict.fromkeys(name for one in exact for name in difflib.get_close_matches(one, names, n=2)))
-    if alike:
-        advice = f"did you mean {' or '.join(alike[:3])}?"
-    else:
-        advice = f"`lowwater topics list` shows what there is: {counted(len(names), 'topic')}"
+    listed = [name for name in names if not is_kept(name)]
+    advice = meant([one for one in missing if not is_pattern(one)], names)
+    advice = advice or f"`lowwater topics list` shows what there is: {counted(len(listed), 'topic')}"
     verb = "matches" if any(map(is_pattern, missing)) else "is called"
     what = f"no topic {verb} {shown}"
     return ClientError(what, advice=advice)

@@ -30,7 +30,9 @@ MORE = (Column("id", "ID"), Column("internal", "INTERNAL"))
 
 @click.command("list")
 @click.argument("topics", metavar="[TOPIC]…", nargs=-1, shell_complete=complete_topics)
-@click.option("-a", "--all", "internal", is_flag=True, help="Also the topics that brokers keep for themselves.")
+@click.option(
+    "-a", "--all", "internal", is_flag=True, help="Also topics that brokers and these tools keep for themselves."
+)
 @click.option("-q", "--quiet", is_flag=True, help="Only the names, one per line.")
 @output_options
 @connection_options
@@ -58,9 +60,11 @@ def command(topics: tuple[str, ...], internal: bool, quiet: bool, output: Output
 
 
 def _known(connected: Connected, *, internal: bool) -> dict[str, DescribedTopic]:
+    from lowwater.cli.topics.choosing import is_kept
     from lowwater.client.admin.topics import list_topics
 
-    return connected.run(list_topics(connected.cluster, internal=internal))
+    found = connected.run(list_topics(connected.cluster, internal=internal))
+    return {name: topic for name, topic in found.items() if internal or not is_kept(name)}
 
 
 def _print(connected: Connected, topics: dict[str, DescribedTopic], output: Output) -> None:
