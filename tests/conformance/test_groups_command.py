@@ -369,6 +369,13 @@ def test_a_topic_that_is_not_there_is_told(groups: Groups, group: str) -> None:
     assert "nowhere-at-all" in done.err
 
 
+def test_a_topic_that_is_not_there_is_told_with_one_that_sounds_alike(groups: Groups, group: str, written: str) -> None:
+    done = groups("reset", group, "--topic", written[:-1], "--to", "earliest")
+    assert done.code == 1
+    assert f"no topic is called '{written[:-1]}'; did you mean " in done.err
+    assert "topics create" not in done.err
+
+
 # ---- undo and history
 
 

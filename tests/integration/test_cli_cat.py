@@ -115,6 +115,15 @@ def wait_for_record(broker: Broker, topic: str, *arguments: str) -> bytes:
     raise TimeoutError(topic)
 
 
+@pytest.mark.parametrize("mode", [["-C", "-t"], ["-G", "group"]])
+def test_a_topic_that_is_not_there_is_told_with_one_that_sounds_alike(broker: Broker, mode: list[str]) -> None:
+    code, out, err = run("-b", broker.bootstrap, "-e", *mode, "mny")
+    first, second = err.decode().splitlines()
+    assert (code, out, second) == (1, b"", "% did you mean many?")
+    assert first.startswith("% ERROR: Topic mny error: ")
+    assert first.endswith("Broker: Unknown topic or partition")
+
+
 def test_what_goes_in_comes_out(broker: Broker) -> None:
     stdin = b"".join(b"%d:%s\n" % (number, b"x" * (number % 100)) for number in range(5_000))
     told = b"% 5000 messages delivered to echo [0], offsets 0 to 4999\n"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from lowwater.cli.cat.asked import Looks, Where
-from lowwater.cli.cat.listing import error_words
+from lowwater.cli.cat.listing import error_words, topics_meant
 from lowwater.cli.cat.talk import CatError, Talk
 from lowwater.cli.cat.tap import Tap
 from lowwater.cli.connecting import Connection
@@ -64,7 +64,8 @@ async def _chosen(cluster: Cluster, topics: Sequence[str], where: Where) -> list
     wanted = []
     for name in topics:
         if name in problems:
-            raise CatError(f"Topic {name} error: {error_words(problems[name].code)}")
+            what = f"Topic {name} error: {error_words(problems[name].code)}"
+            raise CatError(what + await topics_meant(cluster, name, problems[name]))
         topic = cluster.known(name)
         numbers = list(topic.partitions) if topic is not None else []
         for partition in where.partitions_named(name):

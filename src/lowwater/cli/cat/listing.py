@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -9,7 +10,9 @@ from lowwater.cli.cat.asked import Question
 from lowwater.cli.cat.envelope import Json, compact
 from lowwater.cli.cat.talk import CatError
 from lowwater.cli.connecting import Connected
+from lowwater.cli.topics.choosing import meant
 from lowwater.client.config import Address
+from lowwater.client.errors import BrokerError, ClientError
 from lowwater.errors import ErrorCode
 from lowwater.types import TopicPartition
 from lowwater.wire.messages import MetadataRequest
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
     from lowwater.client.cluster import Cluster
 
 NO_OFFSET = -1
+NAMES_MS = 2_000
 # librdkafka's words, which kcat's users look for.
 _WORDS = {
     ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: "Unknown topic or partition",
@@ -28,6 +32,16 @@ _WORDS = {
     ErrorCode.TOPIC_AUTHORIZATION_FAILED: "Topic authorization failed",
 }
 _UNKNOWN = "Broker: Unknown topic or partition"
+
+
+async def topics_meant(cluster: Cluster, name: str, problem: BrokerError) -> str:
+    """A line more for an error: the topics that are called about the same, if there are any and brokers tell them."""
+    if problem.code != ErrorCode.UNKNOWN_TOPIC_OR_PARTITION:
+        return ""
+    with contextlib.suppress(ClientError):
+        if question := meant([name], await cluster.all_topics(NAMES_MS)):
+            return f"\n% {question}"
+    return ""
 
 
 # -- -L

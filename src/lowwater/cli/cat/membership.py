@@ -10,7 +10,7 @@ from types import FrameType
 
 from lowwater.cli.cat.asked import Looks, Where
 from lowwater.cli.cat.consuming import resolve_starts
-from lowwater.cli.cat.listing import error_words
+from lowwater.cli.cat.listing import error_words, topics_meant
 from lowwater.cli.cat.talk import CatError, Talk
 from lowwater.cli.cat.tap import Tap
 from lowwater.cli.connecting import Connection
@@ -44,8 +44,9 @@ def consume_as_member(
         raise CatError("Failed to subscribe to 0 topics: name them behind the options")
     with connection.open(defaults) as connected:
         problems = connected.run(connected.cluster.refresh([topic for topic in topics if not topic.startswith("^")]))
-    for name, problem in problems.items():
-        raise CatError(f"Topic {name} error: Subscribed topic not available: {name}: {error_words(problem.code)}")
+        for name, problem in problems.items():
+            what = f"Topic {name} error: Subscribed topic not available: {name}: {error_words(problem.code)}"
+            raise CatError(what + connected.run(topics_meant(connected.cluster, name, problem)))
     driver = ThreadedDriver(connected.config)
     session = Session(Cluster(Network(connected.config, driver)), topics, where, looks, talk)
     talk.say("Waiting for group rebalance")

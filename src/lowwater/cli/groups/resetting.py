@@ -18,6 +18,7 @@ from lowwater.cli.output import Output, output_options, print_csv
 from lowwater.cli.starting import zone_option
 
 if TYPE_CHECKING:
+    from lowwater.client.errors import ClientError, UnknownTopicError
     from lowwater.lag.resetting import Plan, Selection, Target
 
 _SHIFT = re.compile(r"[+-]?[0-9]{1,18}", re.ASCII)
@@ -112,17 +113,30 @@ def _target(to: str | None, shift: int | None, zone: tzinfo | None) -> Target:
     if to is None:
         return Target(shift=shift)
     try:
-        return read_target(to, zone)
+        return read_target(to, zone, "--zone")
     except ConfigError as error:
         raise click.BadParameter(str(error), param_hint="--to") from None
 
 
 def _plans(connected: Connected, names: Sequence[str], target: Target, selection: Selection) -> list[Plan]:
+    from lowwater.client.errors import UnknownTopicError
     from lowwater.lag.resetting import check_target, plan_reset
 
-    plans = [connected.run(plan_reset(connected.cluster, name, target, selection)) for name in names]
+    try:
+        plans = [connected.run(plan_reset(connected.cluster, name, target, selection)) for name in names]
+    except UnknownTopicError as error:
+        raise _unknown(connected, error) from None
     check_target(target, plans)
     return plans
+
+
+def _unknown(connected: Connected, error: UnknownTopicError) -> ClientError:
+    """With the topics that sound alike. A partition that is not there is told as it is."""
+    from lowwater.cli.topics.choosing import not_there
+    from lowwater.client.admin.topics import list_topics
+
+    known = connected.run(list_topics(connected.cluster, internal=True))
+    return error if error.topic is None or error.topic in known else not_there([error.topic], known)
 
 
 def _export(plans: Sequence[Plan]) -> None:
