@@ -62,6 +62,6 @@ def parsed_starts(text: str, zone: tzinfo | None = None, option: str = "--at") -
     from lowwater.positions.grammar import PositionError, parse_starts
 
     try:
-        return parse_starts(text, zone)
+        return parse_starts(text, zone, "--zone")
     except PositionError as error:
         raise click.BadParameter(str(error), param_hint=option) from None

@@ -41,6 +41,7 @@ Topics: TypeAlias = Topic | Iterable[Topic] | Mapping[Topic, Start]
 
 FROM_THE_BEGINNING = StartPosition((Earliest(),))
 WHERE_THE_GROUP_IS = StartPosition((Stored(), Earliest()))
+_ZONE_OPTION = "the argument zone"
 _TOO_EARLY = "is before 1970, where timestamps begin; 'earliest' is the beginning of a partition"
 _PARTITION = re.compile(r"(?P<topic>[^\[\]]+)\[(?P<partition>[0-9]{1,10})\]", re.ASCII)
 
@@ -211,7 +212,7 @@ def _starts(
     if start is None:
         return StartPositions()
     if isinstance(start, str):
-        return parse_starts(start, zone)
+        return parse_starts(start, zone, _ZONE_OPTION)
     if not isinstance(start, Mapping):
         return StartPositions(_start(start, zone))
     default, named = _named({target: _start(each, zone) for target, each in start.items()}, pattern)
@@ -233,7 +234,7 @@ def _start(start: Start, zone: tzinfo | None) -> StartPosition:
     if isinstance(start, StartPosition):
         return start
     if isinstance(start, str):
-        parsed = parse_starts(start, zone)
+        parsed = parse_starts(start, zone, _ZONE_OPTION)
         if parsed.default is None or parsed.topics or parsed.partitions:
             raise ConfigError(f"{start!r} is not one start position")
         return parsed.default
@@ -255,7 +256,7 @@ def _stops(
 
 
 def _stop(stop: Stop, zone: tzinfo | None) -> Choice:
-    return parse_stop(stop, zone) if isinstance(stop, str) else _choice(stop)
+    return parse_stop(stop, zone, _ZONE_OPTION) if isinstance(stop, str) else _choice(stop)
 
 
 def _choice(given: int | Moment) -> Choice:

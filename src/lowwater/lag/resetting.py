@@ -118,12 +118,12 @@ class Target:
     offsets: Mapping[TopicPartition, int] | None = None
 
 
-def read_target(text: str, zone: tzinfo | None = None) -> Target:
+def read_target(text: str, zone: tzinfo | None = None, zone_option: str = "") -> Target:
     """A start position, or `stored+5`. ConfigError shows which part is wrong, and what could stand there."""
     if found := _STORED.fullmatch(text.strip()):
         return Target(shift=int(found[1]))
     try:
-        return Target(to=parse_starts(text, zone))
+        return Target(to=parse_starts(text, zone, zone_option))
     except PositionError as error:
         raise ConfigError(str(error)) from None
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import difflib
 import re
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, tzinfo
 
 from lowwater.errors import ConfigError
@@ -37,11 +38,15 @@ FORMS = (
     ("-5", "five before the end"),
     ("-1h, -30m, -7d, -1h30m", "that long ago (w, d, h, m, s)"),
     ("today", "since midnight"),
-    ("@2026-11-01T00:00Z, @2026-11-01Z", "that moment; without a zone it needs the option zone"),
+    ("@2026-11-01T00:00Z, @2026-11-01Z", "that moment; it names its zone, or an option does"),
     ("s@1793491200000", "that moment in milliseconds since 1970"),
     ("stored|-1h|earliest", "the first of these that has an answer"),
     ("orders=stored,metrics=-1h", "topic by topic"),
     ("orders[0]=17", "partition by partition"),
+)
+STOP_FORMS = (
+    *(form for form in FORMS[:-3] if not form[0].startswith("stored")),
+    ("e@1793491200000", "the same, as kcat writes where to stop"),
 )
 OFFSET_MAX = (1 << 63) - 1
 PARTITION_MAX = (1 << 31) - 1
@@ -65,48 +70,65 @@ _TARGET = re.compile(r"(?P<topic>[^\[\]=]*)(?:\[(?P<partition>[^\]]*)\])?", re.A
 
 
 class PositionError(ConfigError, ValueError):
-    """A start position that cannot be read; says which part, why, and what could stand there."""
+    """A start position, or a stop, that cannot be read; says which part, why, and what could stand there."""
 
-    def __init__(self, text: str, at: int, part: str, why: str) -> None:
+    def __init__(self, text: str, at: int, part: str, why: str, kind: _Kind | None = None) -> None:
+        kind = kind or _START
         marks = " " * at + "^" * max(len(part), 1)
-        forms = "\n".join(f"  {form:34}{meaning}" for form, meaning in FORMS)
+        forms = "\n".join(f"  {form:34}{meaning}" for form, meaning in kind.forms)
         shown = "".join(one if one.isprintable() else "?" for one in text)
-        super().__init__(f"{why}\n  {shown}\n  {marks}\nA start position is one of:\n{forms}")
+        super().__init__(f"{why}\n  {shown}\n  {marks}\nA {kind.name} is one of:\n{forms}")
         self.text = text
         self.at = at
         self.part = part
         self.why = why
 
 
-def parse_start(text: str, zone: tzinfo | None = None) -> StartPosition:
-    """One wish with its fallbacks. `zone` is that of dates and times that name none."""
-    return _Reader(text, zone).wish(0, text)
+def parse_start(text: str, zone: tzinfo | None = None, zone_option: str = "") -> StartPosition:
+    """One wish with its fallbacks. `zone` is that of dates and times that name none, and `zone_option` what sets it."""
+    return _Reader(text, zone, zone_option, _START).wish(0, text)
 
 
-def parse_starts(text: str, zone: tzinfo | None = None) -> StartPositions:
+def parse_starts(text: str, zone: tzinfo | None = None, zone_option: str = "") -> StartPositions:
     """Wishes topic by topic and partition by partition, and perhaps one for all others."""
-    reader = _Reader(text, zone)
+    reader = _Reader(text, zone, zone_option, _START)
     return reader.wishes(reader.wish)
 
 
-def parse_stop(text: str, zone: tzinfo | None = None) -> Choice:
+def parse_stop(text: str, zone: tzinfo | None = None, zone_option: str = "") -> Choice:
     """Where to stop, exclusive: the same forms without `stored`, and kcat's `e@` with milliseconds."""
-    return _Reader(text, zone).stop(0, text).choices[0]
+    return _Reader(text, zone, zone_option, _STOP).only_stop().choices[0]
 
 
-def parse_stops(text: str, zone: tzinfo | None = None) -> StartPositions:
+def parse_stops(text: str, zone: tzinfo | None = None, zone_option: str = "") -> StartPositions:
     """Where to stop, topic by topic and partition by partition; each of one choice."""
-    reader = _Reader(text, zone)
+    reader = _Reader(text, zone, zone_option, _STOPS)
     return reader.wishes(reader.stop)
 
 
+@dataclass(frozen=True, slots=True)
+class _Kind:
+    """What a text is to be, for those who are told that it is not."""
+
+    name: str
+    forms: tuple[tuple[str, str], ...]
+    words: tuple[str, ...]
+
+
+_START = _Kind("start position", FORMS, (*_WORDS, "today"))
+_STOP = _Kind("stop", STOP_FORMS, tuple(word for word in _START.words if word not in ("stored", "committed")))
+_STOPS = replace(_STOP, forms=(*STOP_FORMS, ("orders=100,metrics=-1h", "topic by topic"), FORMS[-1]))
+
+
 class _Reader:
-    def __init__(self, text: str, zone: tzinfo | None) -> None:
+    def __init__(self, text: str, zone: tzinfo | None, zone_option: str, kind: _Kind) -> None:
         self._text = text
         self._zone = zone
+        self._zone_option = zone_option
+        self._kind = kind
 
     def _refuse(self, at: int, part: str, why: str) -> PositionError:
-        return PositionError(self._text, at, part, why)
+        return PositionError(self._text, at, part, why, self._kind)
 
     # -- lists
 
@@ -156,19 +178,26 @@ class _Reader:
             choices.append(self.choice(inner_at, part.strip()))
         return StartPosition(tuple(choices))
 
+    def only_stop(self) -> StartPosition:
+        if "," in self._text or "=" in self._text:
+            raise self._refuse(0, self._text, f"{self._text!r} is not a stop: it takes no list of topics")
+        return self.stop(0, self._text)
+
     def stop(self, at: int, text: str) -> StartPosition:
         at += len(text) - len(text.lstrip())
         part = text.strip()
+        if "|" in part:
+            raise self._refuse(at, part, f"{part!r} is not a stop: it takes no fallbacks")
         if part.startswith("e@"):
             return StartPosition((self.milliseconds(at, part),))
         choice = self.choice(at, part)
         if isinstance(choice, Stored):
-            raise self._refuse(at, part, f"{part!r} says where to start, not where to stop")
+            raise self._refuse(at, part, f"{part!r} is not a stop: it says where to start")
         return StartPosition((choice,))
 
     def choice(self, at: int, part: str) -> Choice:
         if not part:
-            raise self._refuse(at, part, "a start position is missing here")
+            raise self._refuse(at, part, f"a {self._kind.name} is missing here")
         if (word := _WORDS.get(part.lower())) is not None:
             return word
         if part.lower() == "today":
@@ -183,9 +212,9 @@ class _Reader:
             return self._number(at, part)
         if _AGO.fullmatch(part):
             return self._ago(at, part)
-        near = difflib.get_close_matches(part.lower(), [*_WORDS, "today"], n=1)
-        hint = f"; did you mean {near[0]}?" if near else ""
-        raise self._refuse(at, part, f"{part!r} is not a start position{hint}")
+        near = difflib.get_close_matches(part.lower(), _START.words, n=1)
+        hint = f"; did you mean {near[0]}?" if near and near[0] in self._kind.words else ""
+        raise self._refuse(at, part, f"{part!r} is not a {self._kind.name}{hint}")
 
     def _number(self, at: int, part: str) -> Choice:
         number = _number(part.removeprefix("-"), OFFSET_MAX)
@@ -221,11 +250,9 @@ class _Reader:
             raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is no moment: {error}") from None
         if zone is None:
             if self._zone is None:
-                raise self._refuse(
-                    at + 1,
-                    part[1:],
-                    f"{part[1:]!r} has no time zone: add Z or +01:00 and the like, or state one by the option zone",
-                )
+                by_option = f", or state one by {self._zone_option}" if self._zone_option else ""
+                why = f"{part[1:]!r} has no time zone: add Z or +01:00 and the like{by_option}"
+                raise self._refuse(at + 1, part[1:], why)
             moment = moment.replace(tzinfo=self._zone)
         try:
             timestamp_ms = to_ms(moment)

@@ -200,10 +200,10 @@ def _check_order(first: Choice, behind: Choice, where: str) -> None:
 
 
 def _parsed(
-    option: str, parse: Callable[[str, tzinfo | None], StartPositions], text: str, zone: tzinfo | None
+    option: str, parse: Callable[[str, tzinfo | None, str], StartPositions], text: str, zone: tzinfo | None
 ) -> StartPositions:
     try:
-        return parse(text, zone)
+        return parse(text, zone, "the option timeZone")
     except PositionError as error:
         raise OptionError(f"option {option}={text!r}: {error.why}") from error
 

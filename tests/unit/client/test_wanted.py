@@ -129,7 +129,7 @@ def test_a_zone_that_there_is_not_is_refused(zone: str) -> None:
 
 def test_a_date_without_a_zone_needs_one() -> None:
     assert start_of(start="@2026-11-01", zone="Europe/Berlin") == "s@1793487600000"
-    with pytest.raises(PositionError, match="time zone"):
+    with pytest.raises(PositionError, match="or state one by the argument zone"):
         wanted("orders", start="@2026-11-01")
     with pytest.raises(ConfigError, match="time zone"):
         wanted("orders", start=datetime(2026, 11, 1))

@@ -9,7 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from lowwater.errors import ConfigError, LowwaterError
-from lowwater.positions.grammar import FORMS, PositionError, parse_start, parse_starts, parse_stop
+from lowwater.positions.grammar import (
+    FORMS,
+    STOP_FORMS,
+    PositionError,
+    parse_start,
+    parse_starts,
+    parse_stop,
+    parse_stops,
+)
 from lowwater.positions.position import (
     Ago,
     AtOffset,
@@ -227,10 +235,44 @@ def test_a_stop_is_a_position_or_kcats_own_form() -> None:
     assert parse_stop("latest") == Latest()
     assert parse_stop("100") == AtOffset(100)
     assert parse_stop("-10m") == Ago(600_000)
-    with pytest.raises(PositionError, match="where to start"):
-        parse_stop("stored")
-    with pytest.raises(PositionError, match="milliseconds"):
-        parse_stop("e@soon")
+    assert parse_stops("orders[2]=3,latest").of(TopicPartition("orders", 2)) == parse_start("3")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("stored", "'stored' is not a stop: it says where to start"),
+        ("-1h|latest", "'-1h|latest' is not a stop: it takes no fallbacks"),
+        ("orders=3,latest", "'orders=3,latest' is not a stop: it takes no list of topics"),
+        ("latst", "'latst' is not a stop; did you mean latest?"),
+        ("stord", "'stord' is not a stop"),
+        ("", "a stop is missing here"),
+        ("e@soon", "e@ takes milliseconds since 1970, not 'soon'"),
+    ],
+)
+def test_what_is_not_a_stop_is_told_the_forms_of_stops(text: str, why: str) -> None:
+    with pytest.raises(PositionError) as refused:
+        parse_stop(text)
+    assert refused.value.why == why
+    _, _, forms = str(refused.value).partition("A stop is one of:\n")
+    assert "e@1793491200000" in forms
+    assert "stored" not in forms
+    assert "orders" not in forms
+
+
+def test_every_form_of_a_stop_that_is_listed_can_be_read() -> None:
+    for forms, _ in STOP_FORMS:
+        for form in forms.split(", "):
+            assert parse_stop(form, UTC) is not None
+
+
+def test_a_time_without_a_zone_is_told_what_sets_one_where_something_does() -> None:
+    with pytest.raises(PositionError) as refused:
+        parse_starts("@2026-11-01", None, "--zone")
+    assert refused.value.why.endswith("add Z or +01:00 and the like, or state one by --zone")
+    with pytest.raises(PositionError) as refused:
+        parse_starts("@2026-11-01")
+    assert refused.value.why.endswith("add Z or +01:00 and the like")
 
 
 CHOICES = st.one_of(

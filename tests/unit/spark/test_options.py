@@ -440,7 +440,7 @@ def test_dates_without_a_zone_have_that_of_the_option():
     ("options", "text"),
     [
         ({"start": "yesterday"}, "'yesterday' is not a start position"),
-        ({"start": "@2026-11-01"}, "has no time zone"),
+        ({"start": "@2026-11-01"}, "add Z or +01:00 and the like, or state one by the option timeZone"),
         ({"start": "earliest", "timeZone": "Mars/Olympus"}, "timeZone cannot be 'Mars/Olympus'"),
         ({"start": "stored"}, "start says stored, which is where a group is: say which, by the option group"),
         ({"start": "a=stored|earliest"}, "by the option group"),
@@ -456,8 +456,9 @@ def test_starts_that_are_not_understood_are_refused(options, text):
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"stop": "stored"}, "says where to start, not where to stop"),
-        ({"stop": "a=latest|earliest"}, "is not a start position"),
+        ({"stop": "stored"}, "is not a stop: it says where to start"),
+        ({"stop": "a=latest|earliest"}, "is not a stop: it takes no fallbacks"),
+        ({"stop": "@2026-11-01"}, "or state one by the option timeZone"),
         ({"stop": "latest", "endingOffsets": "latest"}, "stop and endingOffsets both say where to end"),
     ],
 )

@@ -96,7 +96,7 @@ def where_of(options: dict[str, Any], topics: Sequence[str]) -> Where:
                 assert isinstance(stop, AtTime)
                 stop_ms = stop.timestamp_ms
             else:
-                starts = parse_starts(text, zone)
+                starts = parse_starts(text, zone, "--zone")
                 if not any(topic.startswith("^") for topic in topics):
                     check_names(starts, topics, repr(text))
         except ConfigError as error:
@@ -158,7 +158,7 @@ def _question(text: str, zone: tzinfo | None) -> Question:
     if re.fullmatch("-?[0-9]+", when, re.ASCII):
         raise click.UsageError(f"-t: {when} is no time in milliseconds")
     try:
-        return Question(partition, parse_start(when, zone))
+        return Question(partition, parse_start(when, zone, "--zone"))
     except PositionError as error:
         raise click.UsageError(f"-t {text}: {error}") from None
 

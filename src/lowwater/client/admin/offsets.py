@@ -116,4 +116,4 @@ def _wanted(position: str | StartPosition | StartPositions, zone: tzinfo | None)
         return position
     if isinstance(position, StartPosition):
         return StartPositions(position)
-    return parse_starts(position, zone)
+    return parse_starts(position, zone, "the argument zone")

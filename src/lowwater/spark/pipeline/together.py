@@ -103,7 +103,7 @@ def _fixed(choice: Choice, now_ms: int) -> Choice:
 
 def starts_of(source: Source) -> StartPositions:
     """PositionError for a start that is none."""
-    return parse_starts(source.start, zone_of(source))
+    return parse_starts(source.start, zone_of(source), "timeZone in its options")
 
 
 def zone_of(source: Source) -> tzinfo | None:

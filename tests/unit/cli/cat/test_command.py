@@ -32,7 +32,7 @@ def run(*arguments: str, env: dict[str, str] | None = None) -> Result:
         ("-C -t a -o e@x", "e@ takes milliseconds since 1970, not 'x'"),
         ("-C -t orders -o ordres=5", "-o: 'ordres=5' names 'ordres', which is not asked for; did you mean 'orders'?"),
         ("-G g orders -o ordres[0]=5", "did you mean 'orders'?"),
-        ("-C -t a -o @2026-11-01", "has no time zone"),
+        ("-C -t a -o @2026-11-01", "or state one by --zone"),
         ("-C -t a -o @2026-11-01 --zone Nowhere/Land", "'Nowhere/Land' is no time zone; give UTC, local"),
         ("-C -t a -p x", "'x' is not a valid integer"),
         ("-C -t a -p -2", "-2 is not in the range"),
