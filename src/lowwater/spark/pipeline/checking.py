@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from lowwater.client.config import ClientConfig
+from lowwater.client.config import CLIENT_SETTING, ClientConfig
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError
 from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
@@ -21,7 +21,7 @@ from lowwater.spark.pipeline.model import (
     SqlStep,
     is_address,
 )
-from lowwater.spark.pipeline.problems import Report, did_you_mean
+from lowwater.spark.pipeline.problems import Report, did_you_mean, nearest
 from lowwater.spark.pipeline.source_options import (
     KEY_OF_OPTION,
     client_settings,
@@ -189,7 +189,7 @@ def _check_columns(source: Source, path: Path, report: Report) -> None:
 def _check_client(model: Model, source: Source, path: Path, report: Report) -> None:
     settings = client_settings(model, source)
     if "bootstrap.servers" not in settings:
-        _miss_bootstrap(path, report)
+        _miss_bootstrap(path, model.kafka, source.kafka, report)
         return
     try:
         _ = ClientConfig({"bootstrap.servers": settings["bootstrap.servers"]}).bootstrap
@@ -198,9 +198,17 @@ def _check_client(model: Model, source: Source, path: Path, report: Report) -> N
         report.value((*where, "bootstrap", "servers"), str(error))
 
 
-def _miss_bootstrap(path: Path, report: Report) -> None:
-    if not report.has_told(("kafka",)) and not report.has_told((*path, "kafka")):
-        report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
+def _miss_bootstrap(path: Path, shared: Mapping[str, str], own: Mapping[str, str], report: Report) -> None:
+    """At the setting that was probably meant to be it, where there is one; else at what needs it."""
+    if report.has_told(("kafka",)) or report.has_told((*path, "kafka")):
+        return
+    tables: tuple[tuple[Path, Mapping[str, str]], ...] = (((*path, "kafka"), own), (("kafka",), shared))
+    for where, settings in tables:
+        meant = nearest("bootstrap.servers", (name for name in settings if name not in CLIENT_SETTING))
+        if meant is not None:
+            report.key((*where, *meant.split(".")), "there is no such setting", "did you mean bootstrap.servers?")
+            return
+    report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
 
 
 def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
@@ -301,7 +309,7 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
         if name.lower() == "checkpointlocation":
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
     if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
-        _miss_bootstrap(path, report)
+        _miss_bootstrap(path, model.kafka, sink.kafka, report)
     elif sink.format == "topic" and len(report.problems) == told:
         _check_sink_options(model, sink, path, report)
 

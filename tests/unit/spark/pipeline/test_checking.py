@@ -58,6 +58,7 @@ CASES = [
         "source.orders.decode.schema",
         "JSON",
     ),
+    ('"stored|-7d|earliest"', '"@2026-11-01"', (15, 11), "source.orders.start", "by timeZone in its options"),
     # clients
     ("localhost:9092", "localhost:port", (7, 21), "kafka.bootstrap.servers", "not host:port"),
     (
@@ -167,6 +168,21 @@ def test_without_servers_each_source_and_topic_sink_says_so():
         "source.payments",
         "sink.again",
     ]
+
+
+@pytest.mark.parametrize("name", ["bootstrap.server", "boostrap.servers", "bootstrap_servers", "bootstrap"])
+def test_servers_that_are_misspelt_are_told_there_and_nowhere_else(name):
+    [(line, column, path, words)] = problems(spoilt("bootstrap.servers", name))
+    assert (line, column, path) == (7, 1 + len(name) - len(name.split(".")[-1]), f"kafka.{name}")
+    assert words == "there is no such setting; did you mean bootstrap.servers?"
+
+
+def test_servers_that_are_misspelt_at_a_source_are_told_there():
+    text = spoilt('bootstrap.servers = "${BOOTSTRAP:-localhost:9092}"\n', "")
+    text = spoilt("[source.orders]", '[source.orders]\nkafka = { bootstrap.server = "other:1" }', text)
+    told = {path: words for _, _, path, words in problems(text)}
+    assert told["source.orders.kafka.bootstrap.server"].endswith("did you mean bootstrap.servers?")
+    assert "is not set" in told["source.payments"]
 
 
 def test_servers_may_be_those_of_a_source_alone():
