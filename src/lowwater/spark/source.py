@@ -71,9 +71,13 @@ class LowwaterSource(DataSource):
         return LowwaterReader(self._scan(schema, streaming=False))
 
     def streamReader(self, schema: StructType) -> DataSourceStreamReader:  # noqa: N802  Spark's name
-        from lowwater.spark.stream_reader import LowwaterStreamReader
+        from lowwater.errors import ConfigError
+        from lowwater.spark.stream_reader import LowwaterStreamReader, RefusedStreamReader
 
-        return LowwaterStreamReader(self._scan(schema, streaming=True))
+        try:
+            return LowwaterStreamReader(self._scan(schema, streaming=True))
+        except ConfigError as error:
+            return RefusedStreamReader(error)
 
     def writer(self, schema: StructType, overwrite: bool) -> DataSourceWriter:
         from lowwater.spark.sink import batch_writer

@@ -9,6 +9,7 @@ from typing import Any
 from pyspark.sql.datasource import DataSourceStreamReader, InputPartition
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxRows, SupportsTriggerAvailableNow
 
+from lowwater.errors import ConfigError
 from lowwater.spark.limits import default_limit
 from lowwater.spark.scan import Scan
 from lowwater.spark.stream_planner import StreamPlanner
@@ -57,3 +58,26 @@ class LowwaterStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
     def __reduce__(self) -> tuple[Any, ...]:
         """Workers read and plan nothing."""
         return LowwaterStreamReader, (self._scan,)
+
+
+class RefusedStreamReader(DataSourceStreamReader, SupportsTriggerAvailableNow):
+    """For options that no stream has: Spark hides an error that is raised before it has a reader behind one of its own,
+    and shows what the first call raises."""
+
+    def __init__(self, error: ConfigError) -> None:
+        self._error = error
+
+    def prepareForTriggerAvailableNow(self) -> None:  # noqa: N802  Spark's name
+        raise self._error
+
+    def initialOffset(self) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:  # noqa: N802
+        raise self._error
+
+    def partitions(self, start: dict[str, Any], end: dict[str, Any]) -> Sequence[InputPartition]:
+        raise self._error
+
+    def read(self, partition: InputPartition) -> Iterator[Any]:
+        raise self._error
