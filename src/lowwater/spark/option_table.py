@@ -255,8 +255,8 @@ OWN_OPTIONS = (
            "`orders[0]=17`. With a `group` and no start at all: `stored`, else where the connector would. Not "
            "together with the connector's options for it.", ours=True),
     Option("stop", POSITIONS, None, BATCH,
-           "Where to stop, exclusive, in the same grammar without `stored`; a time stops at the first record stamped "
-           "so late. Refused in streams.", ours=True),
+           "Where to stop, exclusive, in the same grammar without `stored` and fallbacks; a time stops at the first "
+           "record stamped so late. Refused in streams.", ours=True),
     Option("timeZone", TEXT, None, SOURCE,
            "The zone of dates and times in `start` and `stop` that name none: `UTC`, `Europe/Berlin`.", ours=True),
     Option("group", TEXT, None, SOURCE,
