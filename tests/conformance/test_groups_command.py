@@ -552,6 +552,18 @@ def test_kafkas_own_tool_shows_the_same_lag(broker: UnderTest, groups: Groups, g
 # ---- names
 
 
+@pytest.mark.parametrize("columns", [80, 200])
+def test_tables_fit_the_terminal(groups: Groups, group: str, written: str, columns: int) -> None:
+    groups.json("reset", group, "--topic", written, "--to", "earliest", "--execute")
+    groups.json("undo", group, "--execute")
+    for arguments in (("lag", group), ("lag",), ("history", group)):
+        shown = groups.in_terminal(columns, *arguments).out
+        lines = [line for line in shown.splitlines() if not line.startswith("  recommended: ")]
+        assert len(lines) > 1
+        assert max(map(len, lines)) <= columns
+        assert "…" not in shown
+
+
 def test_control_characters_in_names_never_reach_the_terminal(groups: Groups, written: str, admin: Admin) -> None:
     name = fresh("evil") + "\x1b[31m\x07"
     admin.alter_group_offsets(name, {TopicPartition(written, 0): Committed(6)}).checked()

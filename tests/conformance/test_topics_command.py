@@ -321,7 +321,11 @@ def test_alter_says_what_cannot_be(
 
 @pytest.mark.parametrize("columns", [80, 200])
 def test_tables_fit_the_terminal(topics: Topics, written: str, columns: int) -> None:
-    for arguments in (("list", written), ("describe", written), ("offsets", written, "--at", "-1h", "--at", "-3")):
+    for arguments in (
+        ("list", written),
+        ("describe", written, "-s"),
+        ("offsets", written, "--at", "-1h", "--at", "-3"),
+    ):
         done = topics.in_terminal(columns, *arguments)
         assert done.code == 0
         assert max(map(len, done.out.splitlines())) <= columns

@@ -45,13 +45,19 @@ def _shown(value: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Column:
-    """`name` is that of JSON and CSV. `style` is how it looks, or a function that says so for a row."""
+    """`name` is that of JSON and CSV. `style` is how it looks, or a function that says so for a row.
+
+    A terminal that is too narrow is not shown columns that are to `spare`, those of the highest number first.
+    """
 
     name: str
     title: str
     shown: Callable[[Any], str] = _shown
     is_number: bool = False
     style: str | Callable[[Row], str] = ""
+    is_whole: bool = False
+    """Never broken, as numbers are not."""
+    spare: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +130,8 @@ def print_table(columns: Sequence[Column], rows: Sequence[Row], *, indent: int =
     from rich.text import Text
 
     is_terminal = sys.stdout.isatty()
+    terminal_width = shutil.get_terminal_size().columns - indent if is_terminal else _ENDLESS
+    columns = _fitting(columns, rows, terminal_width)
     cells = [[column.shown(row[column.name]) for row in rows] for column in columns]
     least = [_least_width(column, shown) for column, shown in zip(columns, cells, strict=True)]
     table = Table(box=None, pad_edge=False, padding=(0, _GAP, 0, 0), header_style="bold")
@@ -131,7 +139,7 @@ def print_table(columns: Sequence[Column], rows: Sequence[Row], *, indent: int =
         table.add_column(
             Text(column.title),
             justify="right" if column.is_number else "left",
-            no_wrap=column.is_number,
+            no_wrap=column.is_number or column.is_whole,
             overflow="fold",
             min_width=width,
             max_width=max(width, _WIDEST) if is_terminal and not column.is_number else None,
@@ -139,18 +147,32 @@ def print_table(columns: Sequence[Column], rows: Sequence[Row], *, indent: int =
     for place, row in enumerate(rows):
         styled = zip(columns, cells, strict=True)
         table.add_row(*(Text(shown[place], style=_style(column, row)) for column, shown in styled))
-    terminal_width = shutil.get_terminal_size().columns - indent if is_terminal else _ENDLESS
     # Where even the numbers do not fit, the terminal breaks the lines: nothing is cut off.
-    console = console_of(max(terminal_width, sum(least) + _GAP * len(least)))
+    console = console_of(max(terminal_width, _total_width(least)))
     with console.capture() as captured:
         console.print(table)
     click.echo("\n".join(" " * indent + line.rstrip() for line in captured.get().splitlines()), color=True)
 
 
+def _fitting(columns: Sequence[Column], rows: Sequence[Row], width: int) -> list[Column]:
+    """Without columns to spare, as far as that is needed."""
+    kept = list(columns)
+    for one in sorted((each for each in columns if each.spare), key=lambda each: -each.spare):
+        least = [_least_width(each, [each.shown(row[each.name]) for row in rows]) for each in kept]
+        if _total_width(least) <= width:
+            break
+        kept.remove(one)
+    return kept
+
+
+def _total_width(widths: Sequence[int]) -> int:
+    return sum(widths) + _GAP * (len(widths) - 1)
+
+
 def _least_width(column: Column, shown: Sequence[str]) -> int:
     """Numbers are never broken, names not into crumbs."""
     widest = max(len(column.title), *map(len, shown))
-    return widest if column.is_number else min(widest, max(len(column.title), _CRUMB))
+    return widest if column.is_number or column.is_whole else min(widest, max(len(column.title), _CRUMB))
 
 
 def _style(column: Column, row: Row) -> str:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from lowwater.cli.output import Column, Row
 from lowwater.cli.printing import UNKNOWN, counted, duration, number, printable
 
 if TYPE_CHECKING:
-    from lowwater.lag.report import GroupLag, PartitionLag
+    from lowwater.lag.report import GroupLag
 
 STYLES = {"OK": "green", "WARN": "yellow", "REWIND": "yellow", "STALL": "red", "STOP": "red"}
 
@@ -39,22 +40,22 @@ PARTITIONS = (
     Column("end", "END", number, is_number=True),
     Column("lag", "LAG", number, is_number=True),
     Column("time_lag_ms", "TIME LAG", span, is_number=True),
-    Column("rate_in", "IN/S", rate, is_number=True),
-    Column("rate_out", "OUT/S", rate, is_number=True),
-    Column("catch_up_ms", "CATCHES UP IN", span, is_number=True),
+    Column("rate_in", "IN/S", rate, is_number=True, spare=2),
+    Column("rate_out", "OUT/S", rate, is_number=True, spare=1),
+    Column("catch_up_ms", "CATCHES UP IN", span, is_number=True, spare=3),
     STATUS,
-    Column("client_id", "CLIENT"),
-    Column("host", "HOST"),
+    Column("client_id", "CLIENT", spare=4),
+    Column("host", "HOST", spare=5),
     Column("detail", "DETAIL", _sentence),
 )
 GROUPS = (
     Column("group", "GROUP"),
     Column("state", "STATE"),
-    Column("members", "MEMBERS", number, is_number=True),
+    Column("members", "MEMBERS", number, is_number=True, spare=3),
     Column("lag", "LAG", number, is_number=True),
     Column("time_lag_ms", "TIME LAG", span, is_number=True),
-    Column("rate_in", "IN/S", rate, is_number=True),
-    Column("rate_out", "OUT/S", rate, is_number=True),
+    Column("rate_in", "IN/S", rate, is_number=True, spare=2),
+    Column("rate_out", "OUT/S", rate, is_number=True, spare=1),
     STATUS,
     Column("advice", "RECOMMENDED"),
 )
@@ -90,7 +91,6 @@ def headline(group: GroupLag) -> str:
     return f"{printable(group.group)}  {', '.join(parts)}"
 
 
-def useful(columns: tuple[Column, ...], partitions: tuple[PartitionLag, ...]) -> list[Column]:
+def useful(columns: tuple[Column, ...], rows: Sequence[Row]) -> list[Column]:
     """Without columns of which nothing is known."""
-    rows = [one.document() for one in partitions]
     return [each for each in columns if each.name not in _OPTIONAL or any(row[each.name] is not None for row in rows)]

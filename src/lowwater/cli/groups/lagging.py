@@ -100,7 +100,8 @@ def _print(found: Report, output: Output, asked: tuple[str, ...]) -> None:
     elif output.is_csv:
         output.rows(FLAT, [_flat(group, one.document()) for group in groups for one in group.partitions])
     elif not asked:
-        output.rows(GROUPS, [group_row(group) for group in groups])
+        rows = [group_row(group) for group in groups]
+        output.rows(useful(GROUPS, rows), rows)
         if not groups:
             tell("there are no groups")
     else:
@@ -121,7 +122,8 @@ def show(group: GroupLag) -> None:
     """One group with its partitions, for people."""
     click.echo(headline(group))
     if group.partitions:
-        print_table(useful(PARTITIONS, group.partitions), [one.document() for one in group.partitions], indent=2)
+        rows = [one.document() for one in group.partitions]
+        print_table(useful(PARTITIONS, rows), rows, indent=2)
     if group.lineages:
         click.echo(f"  follows Spark: lineage {', '.join(group.lineages)}")
     click.echo(f"  recommended: {printable(group.fault or group.recommendation.text)}")

@@ -20,9 +20,9 @@ COLUMNS = (
     Column("at_ms", "WHEN (UTC)", moment),
     Column("group", "GROUP"),
     Column("verb", "WHAT"),
-    Column("count", "PARTITIONS", number, is_number=True),
+    Column("count", "PARTITIONS", number, is_number=True, spare=2),
     Column("who", "WHO"),
-    Column("undoes", "UNDOES"),
+    Column("undoes", "UNDOES", spare=1),
     Column("outcome", "OUTCOME"),
 )
 

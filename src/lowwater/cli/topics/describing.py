@@ -51,7 +51,7 @@ PARTITION_COLUMNS = (
     Column("newest_ms", "NEWEST"),
 )
 SETTING_COLUMNS = (
-    Column("name", "SETTING"),
+    Column("name", "SETTING", is_whole=True),
     Column("value", "VALUE"),
     Column("source", "SET BY", lambda source: _SET_BY.get(source, source), style="dim"),
 )
