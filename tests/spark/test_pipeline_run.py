@@ -208,7 +208,7 @@ def test_a_query_that_spark_refuses_keeps_the_others_from_starting(world: World)
 def test_folders_by_a_column_that_is_not_there_keep_everything_from_starting(world: World) -> None:
     text = ROWS.replace("{more}", "").replace('path = "run/out"', 'path = "run/out"\npartition_by = "ordr_id"')
     with pytest.raises(
-        PipelineError, match="pipeline.toml:13:16: .*no column 'ordr_id'; did you mean order_id"
+        PipelineError, match=r"pipeline.toml:13:16: .*no column 'ordr_id'; did you mean order_id"
     ) as refused:
         world.run(text)
     [problem] = refused.value.problems
