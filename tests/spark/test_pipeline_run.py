@@ -201,8 +201,8 @@ def test_a_query_that_spark_refuses_keeps_the_others_from_starting(world: World)
         world.run(FILE.replace("o.amount,", "o.amont,"))
     [problem] = refused.value.problems
     assert (problem.line, problem.path) == (19, "step[0].sql")
-    begun = [each.name for each in (world.folder / "run").rglob("*") if each.is_file()]
-    assert begun == ["run.lock"], "also dead letters have no checkpoint yet"
+    begun = {each.suffix for each in (world.folder / "run").rglob("*") if each.is_file()}
+    assert begun == {".lock"}, "also dead letters have no checkpoint yet"
     assert not world.topics.read(world.dead)
 
 

@@ -65,13 +65,14 @@ def main() -> None:
             stream.reconfigure(errors="backslashreplace")
     try:
         code = _run()
-        sys.stdout.flush()
+        if sys.stdout is not None:  # it may have been closed by whoever started this
+            sys.stdout.flush()
         sys.exit(code)
     except BrokenPipeError:  # whoever read this has seen enough
         _drop_output()
         sys.exit(1)
     except OSError as error:
-        if error.errno not in UNWRITABLE:
+        if error.errno not in UNWRITABLE or error.filename is not None:  # that of a file is another matter
             raise
         _drop_output()
         tell(f"cannot write the output: {os.strerror(error.errno)}")
@@ -92,7 +93,10 @@ def _run() -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except SystemExit as end:
-        code = end.code
+        if end.code is None or isinstance(end.code, int):
+            return end.code or 0
+        tell(end.code)  # as Python does: a step of a pipeline may end in this way
+        return 1
     return code if isinstance(code, int) else 0
 
 

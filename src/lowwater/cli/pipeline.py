@@ -29,7 +29,7 @@ def command() -> None:
       0   done
       1   it failed, or was cut off in the middle of a micro-batch
       2   the file or the command line is wrong
-      3   stopped by a signal, after the running micro-batch
+      3   stopped by a signal, after the running micro-batch, or by Ctrl-C while Spark starts
       4   rows are not those that were expected (test)
       75  no broker or no Spark could be reached: try again later
     """

@@ -56,7 +56,7 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
     shown = screen_or_lines()
     reporting = Reporting(changed, looks_of(pipeline.model))
     kept = None if metrics is None else MetricsFile(metrics, reporting.prometheus)
-    stop = threading.Event()
+    stop, summary = threading.Event(), None
     pipeline.check()
     pipeline.reach_brokers()
     try:
@@ -67,7 +67,7 @@ def _run(pipeline: Pipeline, *, quiet: bool, verbose: bool, as_json: bool, metri
                 shown.close()
                 reporting.close()
     except KeyboardInterrupt:
-        if stop.is_set():
+        if stop.is_set() or summary is not None:
             raise
         tell(f"{pipeline.name}: stopped before it began")
         return int(ExitCode.STOPPED)

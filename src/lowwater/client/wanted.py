@@ -10,7 +10,7 @@ from typing import TypeAlias, TypeVar
 from uuid import UUID
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
-from lowwater.client.arguments import whole_number
+from lowwater.client.arguments import is_whole, whole_number
 from lowwater.client.topic_ids import topic_id
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import DURATION_MAX_MS, OFFSET_MAX, parse_starts, parse_stop
@@ -128,8 +128,8 @@ def _check_names(found: Wanted) -> None:
 
 def moment_ms(moment: datetime | int | str, now_ms: int, zone: str | tzinfo | None = None) -> int:
     """A moment in ms since 1970, given so, or as a date with its zone, or as text: `@2026-11-01T00:00Z`, `-5m`."""
-    if isinstance(moment, int):
-        return moment
+    if is_whole(moment):
+        return whole_number("a moment", moment)
     choice = _stop(moment, _zone(zone))
     if not isinstance(choice, AtTime | Ago | Today):
         raise ConfigError(f"{moment!r} is no moment; give a datetime, milliseconds, @2026-11-01T00:00Z or -5m")

@@ -64,7 +64,10 @@ _NUMBER = re.compile(r"-?[0-9]+", re.ASCII)
 _AGO = re.compile(r"-(?:[0-9]+[wdhms])+", re.ASCII)
 _SPAN = re.compile(r"([0-9]+)([wdhms])", re.ASCII)
 _MOMENT = re.compile(
-    r"(\d{4}-\d{2}-\d{2})(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?)?(Z|[+-]\d{2}(?::?\d{2})?)?", re.ASCII
+    r"(\d{4}-\d{2}-\d{2})"
+    r"(?:[T ](\d{2}:\d{2}(?::\d{2}(?:\.\d{1,6})?)?) ?(Z|[+-]\d{2}(?::?\d{2})?)?"
+    r"|(Z|[+-]\d{2}:\d{2}))?",  # behind a date, -12 looks like an hour
+    re.ASCII,
 )
 _TARGET = re.compile(r"(?P<topic>[^\[\]=]*)(?:\[(?P<partition>[^\]]*)\])?", re.ASCII)
 
@@ -243,7 +246,8 @@ class _Reader:
         if found is None:
             hint = "; milliseconds since 1970 are written s@…" if _is_digits(part[1:]) else ""
             raise self._refuse(at + 1, part[1:], f"{part[1:]!r} is not a date or a date and time (ISO 8601){hint}")
-        day, time, zone = found.groups()
+        day, time, zone, zone_of_day = found.groups()
+        zone = zone or zone_of_day
         try:
             moment = datetime.fromisoformat(f"{day}T{time or '00:00'}{zone or ''}")
         except ValueError as error:

@@ -134,8 +134,12 @@ def _unknown(connected: Connected, error: UnknownTopicError) -> ClientError:
     """With the topics that sound alike. A partition that is not there is told as it is."""
     from lowwater.cli.topics.choosing import not_there
     from lowwater.client.admin.topics import list_topics
+    from lowwater.client.errors import ClientError
 
-    known = connected.run(list_topics(connected.cluster, internal=True))
+    try:
+        known = connected.run(list_topics(connected.cluster, internal=True))
+    except ClientError:
+        return error
     return error if error.topic is None or error.topic in known else not_there([error.topic], known)
 
 

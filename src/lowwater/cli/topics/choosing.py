@@ -12,6 +12,8 @@ from lowwater.cli.printing import counted
 from lowwater.client.errors import ClientError
 
 BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state")
+OUR_OWN = "__lowwater_"
+"""What is changed in groups, what Spark lost, and which of its batches are written."""
 _SHELL_PATTERN = re.compile(r"[*?\[]")
 
 
@@ -44,9 +46,7 @@ def _matches(text: str, names: Iterable[str]) -> list[str]:
 
 def is_kept(name: str) -> bool:
     """Whether it is a topic that brokers and these tools keep for themselves, which a list leaves out."""
-    from lowwater.lag.journal import TOPIC
-
-    return name in BROKERS_OWN or name == TOPIC
+    return name in BROKERS_OWN or name.startswith(OUR_OWN)
 
 
 def meant(missing: Iterable[str], names: Collection[str]) -> str:

@@ -117,6 +117,8 @@ async def create_partitions(
 ) -> Outcomes[str, int]:
     """Let topics grow to so many partitions in all; `replicas` places the new ones by hand."""
     placed = replicas or {}
+    if not isinstance(counts, Mapping):
+        raise refused("counts", 'a mapping such as {"orders": 6}', counts)
     for name, count in counts.items():
         whole_number(f"the number of partitions of {name}", count)
 

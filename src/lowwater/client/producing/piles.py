@@ -10,7 +10,7 @@ from datetime import datetime
 from types import ModuleType
 from typing import Any, TypeAlias
 
-from lowwater.client.arguments import whole_number
+from lowwater.client.arguments import is_whole, whole_number
 from lowwater.client.errors import BadRowsError
 from lowwater.client.producing.reports import Report
 from lowwater.wire.records import TIMESTAMP_MAX
@@ -176,9 +176,9 @@ def _encoded(text: str) -> bytes:
 
 def partition_number(partition: int) -> int:
     """Whether the topic has it is known later."""
-    if not isinstance(partition, int) or not -1 <= partition < 2**31:
+    if not is_whole(partition) or not -1 <= partition < 2**31:
         raise BadRowsError(f"{partition!r} is no number of a partition")
-    return partition
+    return int(partition)
 
 
 def milliseconds(timestamp: int | datetime) -> int:

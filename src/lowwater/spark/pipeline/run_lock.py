@@ -1,4 +1,4 @@
-"""One run of a pipeline at a time, and no reset beside it: a file beside the checkpoints is locked meanwhile.
+"""One run of a query at a time, and no reset beside it: a file beside each checkpoint is locked meanwhile.
 
 Two runs would write the same micro-batches, and a run whose checkpoint is taken away goes on from memory. The lock is
 the system's, so that it goes with its process, however that ends. Checkpoints on other machines are not guarded.
@@ -9,67 +9,95 @@ from __future__ import annotations
 import contextlib
 import fcntl
 import os
+import socket
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from lowwater.errors import LowwaterError
 from lowwater.spark.checkpoint import local_folder
 from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.queries import Query, queries
 
-LOCK_NAME = "run.lock"
-_PID_DIGITS = 20
+SUFFIX = ".lock"
+_OWNER_BYTES = 256
+# Whoever only looks whether one runs holds the lock for a moment.
+_TRIES, _PAUSE_S = 10, 0.02
 
 
 class RunningError(LowwaterError):
     """The pipeline is being run, or reset, by another process."""
 
-    def __init__(self, model: Model, pid: int | None) -> None:
-        by = "another process" if pid is None else f"process {pid}"
-        end = "" if pid is None else f"; kill {pid} ends it after its micro-batch"
-        super().__init__(f"{model.name} is being run by {by}, from the same checkpoint ({model.checkpoint}){end}")
-        self.pid = pid
+    def __init__(self, model: Model, query: Query, owner: str) -> None:
+        who = owner or "another process"
+        super().__init__(f"{model.name} is being run, or reset, by {who}, which has the checkpoint {query.checkpoint}")
 
 
 @contextlib.contextmanager
 def alone(model: Model) -> Iterator[None]:
-    """RunningError when it is being run already."""
-    descriptor = _opened(model)
+    """RunningError when one of its queries is being run already."""
+    with contextlib.ExitStack() as held:
+        for query in queries(model):
+            held.enter_context(_alone(model, query))
+        yield
+
+
+def refuse_running(model: Model) -> None:
+    """RunningError when it is being run just now. Writes nothing."""
+    for query in queries(model):
+        file = _file(model, query)
+        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
+            if file is None:
+                continue
+            descriptor = os.open(file, os.O_RDONLY)
+            opened.callback(os.close, descriptor)
+            if not _is_locked(descriptor, fcntl.LOCK_SH):
+                raise RunningError(model, query, _owner(descriptor))
+
+
+@contextlib.contextmanager
+def _alone(model: Model, query: Query) -> Iterator[None]:
+    file = _file(model, query)
+    descriptor = None if file is None else _opened(file)
     if descriptor is None:
         yield
         return
     try:
-        if not _is_locked(descriptor):
-            raise RunningError(model, _owner(descriptor))
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, str(os.getpid()).encode(), 0)
+        _lock(descriptor, model, query)
+        _note(descriptor, f"process {os.getpid()} on {socket.gethostname()}")
         yield
+        _note(descriptor, "")
     finally:
         os.close(descriptor)
 
 
-def refuse_running(model: Model) -> None:
-    """RunningError when it is being run just now. Makes no folder."""
-    folder = local_folder(model.location(model.checkpoint))
-    if folder is not None and folder.exists():
-        with alone(model):
-            pass
+def _file(model: Model, query: Query) -> Path | None:
+    """None where it would guard nothing: on another machine, or in a folder that only Spark's server knows."""
+    folder = None if model.remote is not None else local_folder(query.checkpoint)
+    return None if folder is None or not folder.is_absolute() else folder.with_name(folder.name + SUFFIX)
 
 
-def _opened(model: Model) -> int | None:
+def _opened(file: Path) -> int | None:
     """None where there can be no such file; what is wrong with the folder is told by whoever needs it."""
-    folder = local_folder(model.location(model.checkpoint))
-    if folder is None:
-        return None
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        return os.open(Path(folder) / LOCK_NAME, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError:
-        return None
+    with contextlib.suppress(OSError):
+        file.parent.mkdir(parents=True, exist_ok=True)
+    for flags in (os.O_RDWR | os.O_CREAT, os.O_RDONLY):  # that of another user can be locked all the same
+        with contextlib.suppress(OSError):
+            return os.open(file, flags, 0o644)
+    return None
 
 
-def _is_locked(descriptor: int) -> bool:
+def _lock(descriptor: int, model: Model, query: Query) -> None:
+    for _ in range(_TRIES):
+        if _is_locked(descriptor, fcntl.LOCK_EX):
+            return
+        time.sleep(_PAUSE_S)
+    raise RunningError(model, query, _owner(descriptor))
+
+
+def _is_locked(descriptor: int, kind: int) -> bool:
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        fcntl.flock(descriptor, kind | fcntl.LOCK_NB)
     except BlockingIOError:
         return False
     except OSError:
@@ -77,6 +105,11 @@ def _is_locked(descriptor: int) -> bool:
     return True
 
 
-def _owner(descriptor: int) -> int | None:
-    digits = os.pread(descriptor, _PID_DIGITS, 0)
-    return int(digits) if digits.isdigit() else None
+def _note(descriptor: int, owner: str) -> None:
+    with contextlib.suppress(OSError):
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, owner.encode(), 0)
+
+
+def _owner(descriptor: int) -> str:
+    return os.pread(descriptor, _OWNER_BYTES, 0).decode(errors="replace")

@@ -42,7 +42,7 @@ def model(tmp_path: Path):
 def test_whoever_comes_second_is_told_which_process_runs_it(model):
     with (
         alone(model),
-        pytest.raises(RunningError, match=f"shop is being run by process {os.getpid()}.*; kill "),
+        pytest.raises(RunningError, match=f"shop is being run, or reset, by process {os.getpid()} on"),
         alone(model),
     ):
         pass
@@ -85,3 +85,28 @@ def test_a_checkpoint_on_another_machine_is_not_guarded(tmp_path):
     model = Pipeline.parse(FILE.format(checkpoint="hdfs://far/shop"), folder=tmp_path).model
     with alone(model), alone(model):
         pass
+
+
+def test_to_look_whether_one_runs_writes_nothing_and_keeps_nobody_from_running(model, tmp_path):
+    with alone(model):
+        pass
+    lock = tmp_path / "checkpoint" / "files.lock"
+    lock.chmod(0o444)
+    refuse_running(model)
+    assert lock.read_bytes() == b""
+    with alone(model):
+        pass
+
+
+def test_pipelines_that_share_a_folder_but_no_query_run_side_by_side(model, tmp_path):
+    other = Pipeline.parse(
+        FILE.format(checkpoint="checkpoint").replace("sink.files", "sink.more"), folder=tmp_path
+    ).model
+    with alone(model), alone(other):
+        pass
+
+
+def test_over_spark_connect_nothing_is_made_here(tmp_path):
+    text = FILE.format(checkpoint=tmp_path / "checkpoint").replace('path = "files"', f'path = "{tmp_path}/files"')
+    with alone(Pipeline.parse('remote = "sc://far"' + text).model):
+        assert not (tmp_path / "checkpoint").exists()
