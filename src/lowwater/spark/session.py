@@ -15,6 +15,7 @@ from lowwater.client.loading import MissingExtraError
 from lowwater.errors import LowwaterError
 from lowwater.spark.java import use_java
 from lowwater.spark.launchers import worker_python
+from lowwater.spark.orphans import end_launched
 from lowwater.spark.pipeline.failures import ExitCode, failure_of
 from lowwater.spark.pipeline.model import Model, is_address
 from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
@@ -68,6 +69,9 @@ def _started(model: Model) -> SparkSession:
         with _stderr_into(log):
             return _own(model)
     except LowwaterError:
+        raise
+    except KeyboardInterrupt:
+        end_launched()
         raise
     except Exception as error:  # of many kinds: a JVM that ends, a master or a server that does not answer
         raise SparkStartError(model, str(error), log) from error
