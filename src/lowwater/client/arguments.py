@@ -5,12 +5,14 @@ from __future__ import annotations
 import contextlib
 import operator
 import reprlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from numbers import Real
-from typing import Any
+from typing import Any, TypeVar
 
 from lowwater.errors import ConfigError
 from lowwater.types import topic_name_problem
+
+T = TypeVar("T")
 
 
 def refused(name: str, takes: str, given: object) -> ConfigError:
@@ -27,6 +29,18 @@ def whole_number(name: str, given: Any, takes: str = "a whole number") -> int:
         with contextlib.suppress(TypeError):  # an array has an index only when it is one number
             return operator.index(given)
     raise refused(name, takes, given)
+
+
+def listed(name: str, kind: type[T], example: str, given: Iterable[T]) -> list[T]:
+    """All of them, if all are of this kind."""
+    what = kind.__name__
+    if isinstance(given, str | bytes) or not isinstance(given, Iterable):
+        raise refused(name, f"a list of {what}, [{example}]", given)
+    found = list(given)
+    for each in found:
+        if not isinstance(each, kind):
+            raise refused(f"each of {name}", f"a {what}, {example}", each)
+    return found
 
 
 def check_topic(topic: object) -> None:

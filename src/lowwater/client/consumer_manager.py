@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
-from lowwater.client.arguments import refused, whole_number
+from lowwater.client.arguments import listed, refused, whole_number
 from lowwater.client.asked import Asked, ReadOptions, SharedOptions, ask
 from lowwater.client.async_reader import AsyncReader
 from lowwater.client.loading import load
@@ -214,16 +214,6 @@ def _check_size(batch_size: int) -> None:
         raise ConfigError(f"batch_size is a number of rows, not {batch_size}; was cutoff_ms={batch_size} meant?")
 
 
-def _sources(topics: Iterable[SourceTopic]) -> list[SourceTopic]:
-    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable):
-        raise refused("topics", "a list of SourceTopic, [SourceTopic.from_earliest('orders')]", topics)
-    listed = list(topics)
-    for each in listed:
-        if not isinstance(each, SourceTopic):
-            raise refused("each of topics", "a SourceTopic, SourceTopic.from_earliest('orders')", each)
-    return listed
-
-
 def _asked(
     config: Mapping[str, object],
     topics: Iterable[SourceTopic],
@@ -235,7 +225,8 @@ def _asked(
     if batch_size is not None:
         _check_size(whole_number("batch_size", batch_size))
         given["batch_size"] = batch_size
-    asked = ask({topic.name: topic.start for topic in _sources(topics)}, **given)
+    sources = listed("topics", SourceTopic, "SourceTopic.from_earliest('orders')", topics)
+    asked = ask({topic.name: topic.start for topic in sources}, **given)
     if "group" in options:
         return asked
     commits = asked.config.is_given("enable.auto.commit") and asked.config.commits_by_itself

@@ -8,7 +8,7 @@ from typing import Any
 
 from lowwater.client.admin.asking import Doubt, ask_controller, forget_controller, refusal, time_limit_ms
 from lowwater.client.admin.outcomes import Outcomes, settle
-from lowwater.client.arguments import refused, whole_number
+from lowwater.client.arguments import listed, refused, whole_number
 from lowwater.client.cluster import Cluster
 from lowwater.client.errors import ClientError
 from lowwater.errors import ErrorCode
@@ -49,7 +49,8 @@ async def create_topics(
     cluster: Cluster, topics: Iterable[NewTopic], *, validate_only: bool = False
 ) -> Outcomes[str, CreatedTopic]:
     """Make topics, or with `validate_only` find out whether that would work."""
-    wanted = {topic.name: topic for topic in map(_checked, _new(topics))}
+    new = listed("topics", NewTopic, "NewTopic('orders', partitions=3)", topics)
+    wanted = {topic.name: topic for topic in map(_checked, new)}
     doubt = Doubt("perhaps made by an earlier try of this call, whose answer was lost")
 
     async def attempt(left: list[str], left_ms: float) -> dict[str, CreatedTopic | ClientError]:
@@ -65,16 +66,6 @@ async def create_topics(
         return doubt.mention(results, ErrorCode.TOPIC_ALREADY_EXISTS)
 
     return await settle(cluster, wanted, attempt)
-
-
-def _new(topics: Iterable[NewTopic]) -> list[NewTopic]:
-    if isinstance(topics, str | bytes) or not isinstance(topics, Iterable):
-        raise refused("topics", "a list of NewTopic, [NewTopic('orders', partitions=3)]", topics)
-    listed = list(topics)
-    for each in listed:
-        if not isinstance(each, NewTopic):
-            raise refused("each of topics", "a NewTopic, NewTopic('orders', partitions=3)", each)
-    return listed
 
 
 def _checked(topic: NewTopic) -> NewTopic:
