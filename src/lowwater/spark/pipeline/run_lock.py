@@ -46,13 +46,11 @@ def refuse_running(model: Model) -> None:
     """RunningError when it is being run just now. Writes nothing."""
     for query in queries(model):
         file = _file(model, query)
-        with contextlib.suppress(OSError), contextlib.ExitStack() as opened:
-            if file is None:
-                continue
-            descriptor = os.open(file, os.O_RDONLY)
-            opened.callback(os.close, descriptor)
-            if not _is_locked(descriptor, fcntl.LOCK_SH):
-                raise RunningError(model, query, _owner(descriptor))
+        if file is None:
+            continue
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            if not _is_locked(opened.fileno(), fcntl.LOCK_SH):
+                raise RunningError(model, query, _owner(opened.fileno()))
 
 
 @contextlib.contextmanager
