@@ -28,10 +28,14 @@ def connect(port: int, *, buffer_bytes: int = 0) -> socket.socket:
 
 
 def receive(connection: socket.socket, size: int) -> bytes:
-    data = connection.recv(size, socket.MSG_WAITALL)
-    if len(data) != size:
-        raise ConnectionError(f"the broker closed the connection after {len(data)} of {size} bytes")
-    return data
+    """So many bytes. MSG_WAITALL does not wait on a socket that has a timeout."""
+    data = bytearray()
+    while len(data) < size:
+        piece = connection.recv(size - len(data))
+        if not piece:
+            raise ConnectionError(f"the broker closed the connection after {len(data)} of {size} bytes")
+        data += piece
+    return bytes(data)
 
 
 def exchange(connection: socket.socket, frame: bytes) -> bytes:
