@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 from bench import frames
-from bench.connection import ANSWER_TIMEOUT_S, BrokerError, connect, exchange
+from bench.connection import ANSWER_TIMEOUT_S, BrokerError, connect, exchange, receive
 
 SOCKET_BUFFER_BYTES = 4 * 1024 * 1024
 RECEIVE_BYTES = 1024 * 1024
@@ -138,8 +138,8 @@ def reply_size(port: int, request: bytes) -> int:
     """How long the reply to this request is, length prefix included."""
     with contextlib.closing(connect(port)) as connection:
         connection.sendall(request)
-        (size,) = struct.unpack(">i", connection.recv(4, socket.MSG_WAITALL))
-        connection.recv(size, socket.MSG_WAITALL)
+        (size,) = struct.unpack(">i", receive(connection, 4))
+        receive(connection, size)
     return 4 + int(size)
 
 
@@ -179,8 +179,8 @@ def fetch(port: int, requests: Sequence[bytes], sizes: Sequence[int], error_at: 
 
 
 def _drop_reply(connection: socket.socket, scratch: memoryview, size: int, error_at: int) -> None:
-    head = connection.recv(error_at + 2, socket.MSG_WAITALL)
-    if len(head) < error_at + 2 or head[error_at:] != NO_ERROR:
+    head = receive(connection, error_at + 2)
+    if head[error_at:] != NO_ERROR:
         raise BrokerError(f"Fetch answered error {head[error_at:].hex()}")
     if (announced := 4 + struct.unpack_from(">i", head)[0]) != size:
         raise BrokerError(f"Fetch answered {announced} bytes where {size} were expected")
