@@ -48,23 +48,23 @@ def exchange(connection: socket.socket, frame: bytes) -> bytes:
 class Cursor:
     """Reads the fields of a reply one after the other."""
 
-    def __init__(self, data: bytes) -> None:
+    def __init__(self, data: bytes | memoryview) -> None:
         self._data = data
-        self._at = 0
+        self.at = 0
 
     def number(self, form: str) -> int:
-        (value,) = struct.unpack_from(f">{form}", self._data, self._at)
-        self._at += struct.calcsize(form)
+        (value,) = struct.unpack_from(f">{form}", self._data, self.at)
+        self.at += struct.calcsize(form)
         return int(value)
 
     def string(self) -> str:
         size = self.number("h")
-        text = self._data[self._at : self._at + max(size, 0)].decode()
-        self._at += max(size, 0)
+        text = bytes(self._data[self.at : self.at + max(size, 0)]).decode()
+        self.at += max(size, 0)
         return text
 
     def skip(self, size: int) -> None:
-        self._at += size
+        self.at += size
 
     def count(self) -> Iterator[int]:
         return iter(range(self.number("i")))

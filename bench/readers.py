@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from bench import procfs
+from bench import dropping, procfs
 from bench.subjects import ROOT
 
 RUN_TIMEOUT_S = 120
@@ -32,6 +32,7 @@ TUNED = {
 }
 
 LOWWATER, KAFKARS, KAFKARROW, CONFLUENT = "lowwater", "kafkars 0.0.8", "kafkarrow 0.1.1", "confluent-kafka"
+DROPPING = "bytes dropped"
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +133,12 @@ def confluent(task: Task) -> Iterator[Any]:
         yield _as_arrow(consumer.consume(CONFLUENT_BATCH_ROWS, POLL_MS / 1000), task.topic, SCHEMA)
 
 
+def bytes_dropped(task: Task) -> Iterator[Any]:
+    """What the broker and a connection allow: nothing is checked, ordered or kept."""
+    yield None
+    yield from dropping.rows(task.bootstrap, task.topic, task.partitions, task.records)
+
+
 def _as_arrow(messages: list[Any], topic: str, schema: Any) -> Any:
     """By column, which is what Python does fastest."""
     import numpy as np
@@ -159,6 +166,7 @@ READERS: dict[str, Callable[[Task], Iterator[Any]]] = {
     KAFKARS: by_manager("kafkars"),
     KAFKARROW: by_manager("kafkarrow"),
     CONFLUENT: confluent,
+    DROPPING: bytes_dropped,
 }
 
 

@@ -12,7 +12,7 @@ from functools import partial
 from bench import layouts, readers
 from bench.layouts import BALANCED, DISJOINT, SKEWED, Layout
 from bench.plan import Run
-from bench.readers import CONFLUENT, KAFKARROW, KAFKARS, LOWWATER, ReaderFailedError, Task
+from bench.readers import CONFLUENT, DROPPING, KAFKARROW, KAFKARS, LOWWATER, ReaderFailedError, Task
 from bench.report import Row, number, times
 from bench.rounds import Measured, Sample, interleave
 from bench.subjects import Subject
@@ -98,7 +98,7 @@ def _layouts(plan: Run) -> dict[Layout, tuple[bool, ...]]:
 
 
 def _measure(plan: Run, broker: Subject, topic: str, scenario: Scenario) -> Measured:
-    names = [LOWWATER, *scenario.peers]
+    names = [LOWWATER, *scenario.peers, DROPPING]
     checked = _read(plan, broker, topic, scenario, LOWWATER, is_order_checked=True)
     if checked["rows"] != scenario.layout.records or (scenario.ordered and checked["out_of_order"]):
         wanted, seconds = scenario.layout.records, CHECK_SECONDS_MAX
@@ -134,6 +134,8 @@ def _present(plan: Run, scenario: Scenario, measured: Measured) -> None:
     tuned = [name for name in scenario.peers if not name.endswith(DEFAULTS)]
     what = f"{scenario}: lowwater / the best of {', '.join(tuned)}"
     plan.report.target(what, _ratio_to_best(measured, tuned), SPEED_TARGET)
+    most = _ratio_to_best(measured, tuned, DROPPING)
+    plan.report.note(f"a client that drops what it receives: {number(most)} × the best of them")
 
 
 def _row(name: str, measured: Measured) -> Row:
@@ -148,8 +150,8 @@ def _row(name: str, measured: Measured) -> Row:
     )
 
 
-def _ratio_to_best(measured: Measured, peers: Sequence[str]) -> float:
-    rounds = zip(measured.samples[LOWWATER], *(measured.samples[name] for name in peers), strict=True)
+def _ratio_to_best(measured: Measured, peers: Sequence[str], subject: str = LOWWATER) -> float:
+    rounds = zip(measured.samples[subject], *(measured.samples[name] for name in peers), strict=True)
     return statistics.median(
         ours["rows_per_s"] / max(1.0, *(one["rows_per_s"] for one in theirs)) for ours, *theirs in rounds
     )
