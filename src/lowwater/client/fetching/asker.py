@@ -11,9 +11,10 @@ _VERSIONS_BY_NAME = (4, 12)
 _FIRST_BYTES = 1024 * 1024
 # Larger ones cost more: with the columns that are made of them they do not stay in the processor's caches.
 _GOOD_BYTES = 4 * 1024 * 1024
-# But where answers take long, a larger one is less often waited for.
+# But where answers take long, a larger one is less often waited for. One that was held up says nothing of the others.
 _LONG_BYTES = 8 * 1024 * 1024
 _LONG_MS = 10
+_LONG_ONES = 4
 # And in order of time an answer brings all partitions a little further, which costs something for each of them.
 _STEP_BYTES = 128 * 1024
 MOST_BYTES = 16 * 1024 * 1024
@@ -32,6 +33,7 @@ class Asker:
         "asked_ms",
         "is_asking",
         "is_waiting",
+        "long_ones",
         "node",
         "refused_sessions",
         "session",
@@ -49,11 +51,13 @@ class Asker:
         self.asked_ms = 0.0  # when it was asked for
         self.turns: dict[TopicPartition, int] | None = None  # in order of time, of whom how much is asked for just now
         self.untaken = 0  # answers that nobody has taken yet
+        self.long_ones = 0  # answers that took long, in a row
         self.refused_sessions = 0  # in a row
 
     def grow(self, took_ms: float, *, is_in_time: bool) -> None:
         """The first rows come soon, in small answers; larger ones, which cost less, follow."""
-        good_bytes = _LONG_BYTES if took_ms >= _LONG_MS else _GOOD_BYTES
+        self.long_ones = self.long_ones + 1 if took_ms >= _LONG_MS else 0
+        good_bytes = _LONG_BYTES if self.long_ones >= _LONG_ONES else _GOOD_BYTES
         if is_in_time:
             good_bytes = max(good_bytes, min(len(self.session.wanted) * _STEP_BYTES, MOST_BYTES))
         self.appetite_bytes = min(2 * self.appetite_bytes, good_bytes)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import pytest
 from tests.unit.client.fetching.played import LIST_OFFSETS, NODES, PlayedCluster
 from tests.unit.client.fetching.probe import Probe
@@ -608,7 +610,22 @@ def test_where_answers_take_long_they_become_larger() -> None:
     probe = Probe(played, {T0: 0})
     while len(probe.rows[T0]) < 6:
         probe.drain(30)
-    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 8, 8, 8]
+    assert [each.max_bytes >> 20 for each in played.fetches(waiting=False)] == [1, 2, 4, 4, 8, 8]
+
+
+def test_answers_that_are_held_up_now_and_then_make_the_next_ones_no_larger() -> None:
+    delays_ms = [30, 30, 30, 1] * 3
+    played = cluster(1, rows=0, max_partition_fetch_bytes=1)
+    for _ in delays_ms:
+        played.append(T0, 1, KILOBYTE)
+    played.answers_after_ms = delays_ms[0]
+    probe = Probe(played, {T0: 0})
+    for delay_ms, of_the_next_ms in pairwise([*delays_ms, 1]):
+        probe.drain()
+        played.answers_after_ms = of_the_next_ms
+        probe.drain(delay_ms)
+    assert probe.rows[T0] == [*range(len(delays_ms))]
+    assert max(each.max_bytes for each in played.fetches(waiting=False)) == 4 << 20
 
 
 def test_nothing_is_asked_for_behind_a_stop() -> None:
