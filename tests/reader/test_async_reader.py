@@ -48,6 +48,53 @@ def test_it_connects_with_the_first_call(broker: UnderTest, topic_of: TopicOf) -
     run(scene())
 
 
+def test_a_first_call_that_is_given_up_leaves_the_beginning_to_the_next(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100], [200])
+
+    async def scene() -> None:
+        reader = AsyncReader(topic, bootstrap=broker.bootstrap, stop="latest")
+        given_up = asyncio.ensure_future(reader.poll(None))
+        await asyncio.sleep(0)
+        given_up.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await given_up
+        assert (await reader.to_table())["timestamp"].cast("int64").to_pylist() == [100, 200]
+        await reader.close()
+
+    run(scene())
+
+
+def test_two_first_calls_begin_once(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100])
+
+    async def scene() -> None:
+        reader = AsyncReader(topic, bootstrap=broker.bootstrap, stop="latest")
+        polled, _ = await asyncio.gather(reader.poll(None), reader.seek(topic, 0, 0))
+        assert times(polled) == [100]
+        await reader.close()
+
+    run(scene())
+
+
+def test_a_reader_can_be_closed_before_and_while_it_begins(broker: UnderTest, topic_of: TopicOf) -> None:
+    topic = topic_of([100])
+
+    async def scene() -> None:
+        for calls in range(2):
+            reader = AsyncReader(topic, bootstrap=broker.bootstrap)
+            waiting = [asyncio.ensure_future(reader.poll(None)) for _ in range(calls)]
+            await asyncio.sleep(0)
+            await reader.close()
+            await reader.close()
+            for each in waiting:
+                with pytest.raises(asyncio.CancelledError):
+                    await each
+            with pytest.raises(ClosedError):
+                await reader.poll()
+
+    run(scene())
+
+
 def test_before_it_has_begun_it_knows_nothing() -> None:
     with pytest.raises(ClientError, match="async with"):
         _ = AsyncReader("orders").positions

@@ -7,6 +7,7 @@ async with AsyncReader("orders", start="-1h") as reader:
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Mapping
 from types import TracebackType
 from typing import Any, Self, Unpack
@@ -14,6 +15,7 @@ from typing import Any, Self, Unpack
 from lowwater.client.aio import AioDriver
 from lowwater.client.arguments import check_timeout
 from lowwater.client.asked import Asked, ReadOptions, ask, check_names
+from lowwater.client.errors import ClosedError
 from lowwater.client.loading import READING, load, load_behind, require_extra
 from lowwater.client.reader_state import ARROW, POLL_MS, ReaderState, reading_of, written_out
 from lowwater.client.wanted import Start, Topics, start_position
@@ -45,20 +47,27 @@ class AsyncReader(ReaderState):
         self._columns = asked.options.columns
         self._zone = asked.zone
         self._driver: AioDriver | None = None
+        self._beginning: asyncio.Task[None] | None = None
         self._is_closed = False
 
     async def begin(self) -> Self:
         """Connect, and resolve where to start. Done by `async with` and by the first call."""
-        if self._driver is not None:
-            return self
+        if self._is_closed:
+            raise ClosedError("the reader was closed")
+        if self._beginning is None:
+            self._beginning = asyncio.ensure_future(self._connect())
+        # A call that is given up, as by a timeout, does not take the beginning from those that follow.
+        await asyncio.shield(self._beginning)
+        return self
+
+    async def _connect(self) -> None:
         self._driver = AioDriver(self._asked.config)
         self._core = reading_of(self._asked, self._driver)
         try:
             await self._driver.run(self._reading.begin())
         except BaseException:
-            await self.close()
+            await self._end(is_done=True)
             raise
-        return self
 
     async def _begun(self) -> AioDriver:
         await self.begin()
@@ -127,9 +136,17 @@ class AsyncReader(ReaderState):
         await self._close(is_done=True)
 
     async def _close(self, *, is_done: bool) -> None:
-        if self._driver is None or self._is_closed:
+        if self._beginning is not None and not self._beginning.done():
+            self._beginning.cancel()
+            await asyncio.wait([self._beginning])
+        await self._end(is_done=is_done)
+
+    async def _end(self, *, is_done: bool) -> None:
+        if self._is_closed:
             return
         self._is_closed = True
+        if self._driver is None:
+            return
         try:
             await self._driver.run(self._reading.close(is_done=is_done))
         finally:
