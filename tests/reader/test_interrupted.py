@@ -127,6 +127,38 @@ def test_a_batch_that_nobody_took_gives_up_the_rows_of_partitions_that_go() -> N
     stage.close()
 
 
+@pytest.mark.parametrize("has_group", [False, True])
+def test_a_batch_that_nobody_took_has_no_rows_of_before_a_seek(has_group: bool) -> None:
+    stage = stage_of(p0=[100, 300, 500], p1=[200, 400])
+    reading = stage.open(columns=["timestamp", "topic", "partition"])
+    commits = Commits()
+    if has_group:
+        reading._committer = commits  # type: ignore[assignment]
+    stage.fetch({P0: 2, P1: 2})
+    stage.run(reading.poll(0))
+    stage.run(reading.seek(P0, parse_start("2")))
+    assert names(stage.poll()) == ["p1@200"]
+    stage.fetch({P0: 1})  # which was asked for before the seek
+    stage.fetch({P0: 1})
+    assert stage.drain() == ["p1@400", "p0@500"]
+    stage.run(reading.poll(0))
+    assert commits.offsets == ({P0: Committed(3, 0), P1: Committed(2, 0)} if has_group else {})
+    stage.close()
+
+
+def test_a_batch_that_nobody_took_has_no_rows_of_what_was_dropped() -> None:
+    stage = stage_of(p0=[100, 300], p1=[200])
+    reading = stage.open()
+    stage.fetch({P0: 2, P1: 1})
+    stage.run(reading.poll(0))
+    stage.run(reading.drop("cars", 0))
+    assert stage.drain() == ["p1@200"]
+    stage.run(reading.poll(0))
+    stage.run(reading.drop("cars"))
+    assert stage.drain() == []
+    stage.close()
+
+
 def test_a_poll_that_waits_is_given_no_rows_of_partitions_that_are_going() -> None:
     stage = stage_of(p0=[100], p1=[50, 200])
     reading = stage.open()

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch, schema_of
 from lowwater.client.batches import Answer
@@ -78,6 +79,7 @@ class Held:
         self._chunks: list[Chunk] = []
         self._gone_behind: dict[int, int] = {}  # by tag, of chunks that are not there any more
         self._scratch = room_for(0)
+        self._last = self._scratch  # the rows of the last batch
         self._slabs = Slabs(kept_bytes_max=max(slack_bytes, _KEPT_BYTES_MIN))
         self._ratio = Ratio()
         self._answers = 0
@@ -269,13 +271,18 @@ class Held:
             chunk.run = run
         if not taken:
             return Released(None, [], 0)
-        tags = self._tags
+        tags, self._last = self._tags, rows[:taken]
         batch = record_batch(rows[:taken], tags.topics, tags.topic_of, tags.partition_of, self._schema, self._slabs)
         self.late_rows += late
         # Rows that could go but did not will soon: only what has to wait is worth a copy.
         is_cut_off = taken == min(limit, ROWS_MAX) or 2 * size > bytes_max
         freed = self._clean_up(_AN_EIGHTH if is_cut_off else _HALF)
         return Released(batch, self._leave(left_rows, freed), late, is_cut_off)
+
+    def last_without(self, batch: Any, partitions: Iterable[TopicPartition]) -> Any:
+        """The batch that was released last, without the rows of these; None when there are no others."""
+        stays = ~np.isin(self._last["tag"], [self._tags[one] for one in partitions])
+        return batch.filter(pa.array(stays)) if stays.any() else None
 
     def _scratch_of(self, room: int) -> Any:
         if len(self._scratch) < room:

@@ -265,14 +265,23 @@ class Reading:
     async def seek(self, one: TopicPartition, position: StartPosition) -> None:
         """Read on from there, also back; what is committed next follows."""
         offset = await self.partitions.seek(one, position)
+        self._leave_out([one])
         if self._committer is not None:
+            self._ready_positions = {**self._ready_positions, one: offset}
             self._returned = {**self._returned, one: offset}
             self._done_with = {**self._done_with, one: offset}
 
     async def drop(self, topic: str, partition: int | None = None) -> None:
         """Go on without it."""
         known = self.partitions.plans
-        self._remove([one for one in known if one.topic == topic and partition in (None, one.partition)])
+        dropped = [one for one in known if one.topic == topic and partition in (None, one.partition)]
+        self._leave_out(dropped)
+        self._remove(dropped)
+
+    def _leave_out(self, partitions: list[TopicPartition]) -> None:
+        """A batch that an interrupted poll left may hold rows of these, which are not wanted any more."""
+        if self._ready is not None and self.partitions.releasing is not None:
+            self._ready = self.partitions.releasing.last_without(self._ready, partitions)
 
     # ---- committing
 

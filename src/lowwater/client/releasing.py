@@ -151,6 +151,10 @@ class Releasing:
             self._raise_failures(with_rows=True)
         return batch
 
+    def last_without(self, batch: Any, partitions: Iterable[TopicPartition]) -> Any:
+        """The batch that `step` gave last, without the rows of these; None when there are no others."""
+        return self._held.last_without(batch, partitions)
+
     @property
     def is_finished(self) -> bool:
         """Whether every partition came to its stop, and every row of it went."""
