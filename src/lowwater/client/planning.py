@@ -98,7 +98,8 @@ class Planner:
         self._settled = {one: _settled(wishes[one], of_ends[one], at) for one, at in found.starts.items()}
 
     async def plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
-        """Without any stop. One "now" for all; at most one OffsetFetch, and two ListOffsets per leader."""
+        """Without any stop. One "now" for all; at most one OffsetFetch, and two ListOffsets per leader, or three
+        where a time falls back."""
         plans = await self._plans(wanted, partitions) if partitions else {}
         self._has_planned = True
         return plans
@@ -106,7 +107,7 @@ class Planner:
     async def _plans(self, wanted: Wanted, partitions: list[TopicPartition]) -> dict[TopicPartition, Plan]:
         now_ms = self._cluster.network.driver.now_ms()
         wishes = {one: self._wish(wanted, one) for one in partitions}
-        stored = GroupOffsets(self._coordinator)
+        stored = GroupOffsets(self._coordinator, frozenset(one for one in partitions if _needs_group(wishes[one])))
         if self._resumes:
             await stored.ask(frozenset(partitions))
         starts, ends = await resolve(self._cluster, wishes, now_ms=self._created_ms, ends=True, committed=stored.asked)
@@ -141,16 +142,20 @@ class Planner:
 
 
 class GroupOffsets:
-    """What the group has committed, asked for at most once."""
+    """What the group has committed: `needed` and the first that are asked for, in one request."""
 
-    def __init__(self, coordinator: Coordinator | None) -> None:
+    def __init__(self, coordinator: Coordinator | None, needed: frozenset[TopicPartition] = frozenset()) -> None:
         self._coordinator = coordinator
-        self._known: dict[TopicPartition, Committed] | None = None
+        self._needed = needed
+        self._asked: frozenset[TopicPartition] = frozenset()
+        self._known: dict[TopicPartition, Committed] = {}
 
     async def ask(self, partitions: frozenset[TopicPartition]) -> Mapping[TopicPartition, int | None]:
         assert self._coordinator is not None, "there is a group"
-        if self._known is None:
-            self._known = await self._coordinator.committed_in_full(partitions)
+        if not partitions <= self._asked:
+            missing = (partitions | self._needed) - self._asked
+            self._known |= await self._coordinator.committed_in_full(missing)
+            self._asked |= missing
         return {one: self._known[one].offset if one in self._known else None for one in partitions}
 
     @property
@@ -158,7 +163,7 @@ class GroupOffsets:
         return None if self._coordinator is None else self.ask
 
     def __getitem__(self, one: TopicPartition) -> Committed | None:
-        return None if self._known is None else self._known.get(one)
+        return self._known.get(one)
 
 
 def _start(requested: int, committed: int, wish: StartPosition) -> int:
@@ -166,6 +171,11 @@ def _start(requested: int, committed: int, wish: StartPosition) -> int:
     if isinstance(wish.choices[0], Earliest):
         return committed
     return max(committed, requested)
+
+
+def _needs_group(wish: StartPosition) -> bool:
+    """Also where it is asked only when nothing else has an answer."""
+    return any(isinstance(choice, Stored) for choice in wish.choices)
 
 
 def _of_end(wish: StartPosition) -> Choice | None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any, cast
 
 import pytest
@@ -12,7 +12,7 @@ from lowwater.client.coordinator import Committed, Coordinator
 from lowwater.client.errors import BrokerError
 from lowwater.client.flow import Flow
 from lowwater.client.planning import Planner
-from lowwater.client.wanted import Start, wanted
+from lowwater.client.wanted import Start, Topic, wanted
 from lowwater.errors import ErrorCode
 from lowwater.types import TopicPartition
 
@@ -25,22 +25,24 @@ class Group:
 
     def __init__(self) -> None:
         self.offsets: dict[TopicPartition, Committed] = {}
+        self.times_asked = 0
 
     async def committed_in_full(self, partitions: Iterable[TopicPartition]) -> dict[TopicPartition, Committed]:
+        self.times_asked += 1
         return {one: self.offsets[one] for one in partitions if one in self.offsets}
 
 
 class Planned:
     """A member of a group that wants two partitions of ten records each, on virtual time."""
 
-    def __init__(self, start: Start | None) -> None:
+    def __init__(self, start: Start | Mapping[Topic, Start] | None, *, resumes: bool = True) -> None:
         self.brokers = PlayedCluster(default_api_timeout_ms=1_000)
         for one in self.brokers.create("t", 1, 1):
             self.brokers.append(one, 10)
         self.group = Group()
         self.wanted = wanted("t", start=start)
-        self.planner = Planner(self.brokers.cluster, cast(Coordinator, self.group), resumes=True)
-        self.run(self.planner.begin(self.wanted, [T0, T1], is_member=True))
+        self.planner = Planner(self.brokers.cluster, cast(Coordinator, self.group), resumes=resumes)
+        self.run(self.planner.begin(self.wanted, [T0, T1], is_member=resumes))
 
     def run(self, coroutine: Any, advance_ms: int = 0) -> Any:
         flow = Flow(coroutine)
@@ -69,6 +71,16 @@ def test_what_comes_back_goes_on_where_the_group_is_and_not_at_an_end_that_has_m
     planned.brokers.append(T0, 10)
     planned.brokers.append(T1, 10)
     assert planned.starts(T0, T1) == [12, began], "or, where nothing is committed, where it began before"
+
+
+@pytest.mark.parametrize(("start_of_t1", "began"), [("-1h|stored|earliest", 3), ("-1h|stored", 3), ("-1h|-2", 8)])
+def test_one_question_to_the_group_serves_those_that_need_its_answer_later_too(start_of_t1: str, began: int) -> None:
+    """Of the second partition no record is that young, which is known only when the first one has been asked for."""
+    planned = Planned({T0: "stored", T1: start_of_t1}, resumes=False)
+    planned.commit(T0, 4)
+    planned.commit(T1, 3)
+    assert planned.starts(T0, T1) == [4, began]
+    assert planned.group.times_asked == 1
 
 
 def test_what_comes_later_goes_on_where_the_group_is() -> None:
