@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from lowwater import AsyncReader, PositionError, Reader, TopicPartition
+from lowwater import AsyncReader, ConsumerManager, PositionError, Reader, SourceTopic, TopicPartition
 from lowwater.testing import Broker
 from lowwater.wire.records import Record
 
@@ -34,6 +34,21 @@ def test_seek_knows_the_zone_of_its_reader(broker: Broker) -> None:
         assert reader.to_table()["offset"].to_pylist() == [2, 3]
     with Reader("days", bootstrap=broker.bootstrap) as reader, pytest.raises(PositionError, match="no time zone"):
         reader.seek("days", 0, "@2026-11-01")
+
+
+def test_a_manager_reads_positions_in_its_zone(broker: Broker) -> None:
+    config = {"bootstrap.servers": broker.bootstrap}
+    topics = [SourceTopic.from_position("days", "@2026-11-01")]
+    for zone, begins in (("Europe/Berlin", 1), ("UTC", 2)):
+        with ConsumerManager(config, topics, zone=zone) as manager:
+            assert manager.reader.positions[DAYS0] == begins
+    with pytest.raises(PositionError, match=r"no time zone.*the argument zone"):
+        ConsumerManager(config, topics)
+
+
+def test_a_position_that_nobody_can_read_is_refused_before_there_is_a_manager() -> None:
+    with pytest.raises(PositionError, match="yesterdy"):
+        SourceTopic.from_position("days", "yesterdy")
 
 
 def test_seek_knows_the_zone_of_its_reader_in_asyncio_too(broker: Broker) -> None:

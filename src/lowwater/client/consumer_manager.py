@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from datetime import UTC, tzinfo
 from types import TracebackType
 from typing import Any, Self, Unpack, cast
 
@@ -18,7 +19,7 @@ from lowwater.client.async_reader import AsyncReader
 from lowwater.client.loading import load
 from lowwater.client.reader import Reader
 from lowwater.client.reader_state import ARROW, POLL_MS, ReaderState
-from lowwater.client.wanted import ago, at_time
+from lowwater.client.wanted import ZONE_OPTION, ago, at_time, zone_of
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import parse_start
 from lowwater.positions.position import Earliest, Latest, StartPosition, Stored
@@ -66,13 +67,18 @@ class SourceTopic:
 
     @staticmethod
     def from_position(name: str, position: str) -> SourceTopic:
-        """Any start position: `-1h`, `stored|-1h`, `@2026-11-01T00:00Z`, `17`, …"""
-        _parsed(position)
+        """Any start position: `-1h`, `stored|-1h`, `@2026-11-01T00:00Z`, `17`, … The manager's `zone` is that of dates
+        that name none."""
+        _parsed(position, UTC)  # whether it can be read at all
         return SourceTopic(name, "position", position=position)
 
     @property
     def start(self) -> StartPosition:
         """ConfigError when the policy is not known, or lacks its time, or its time is none."""
+        return self.start_in(None)
+
+    def start_in(self, zone: str | tzinfo | None) -> StartPosition:
+        """The same; dates that name no zone, and days, are those of this one."""
         match self.policy:
             case "latest":
                 return StartPosition((Latest(),))
@@ -81,7 +87,7 @@ class SourceTopic:
             case "committed":
                 return StartPosition((Stored(), Earliest()))
             case "position" if self.position is not None:
-                return _parsed(self.position)
+                return _parsed(self.position, zone)
             case "relative_time" | "absolute_time" if self.time_ms is not None:
                 time_ms = _whole_ms(self.time_ms)
                 return StartPosition((ago(time_ms) if self.policy == "relative_time" else at_time(time_ms),))
@@ -94,10 +100,10 @@ def _whole_ms(time_ms: int) -> int:
     return whole_number("time_ms", time_ms, "a whole number of milliseconds (from_position takes '-1h')")
 
 
-def _parsed(position: str) -> StartPosition:
+def _parsed(position: str, zone: str | tzinfo | None) -> StartPosition:
     if not isinstance(position, str):
         raise refused("position", "text, '-1h' or '17'", position)
-    return parse_start(position)
+    return parse_start(position, zone_of(zone), ZONE_OPTION)
 
 
 class _Managing:
@@ -226,7 +232,7 @@ def _asked(
         _check_size(whole_number("batch_size", batch_size))
         given["batch_size"] = batch_size
     sources = listed("topics", SourceTopic, "SourceTopic.from_earliest('orders')", topics)
-    asked = ask({topic.name: topic.start for topic in sources}, **given)
+    asked = ask({topic.name: topic.start_in(given.get("zone")) for topic in sources}, **given)
     if "group" in options:
         return asked
     commits = asked.config.is_given("enable.auto.commit") and asked.config.commits_by_itself

@@ -41,7 +41,7 @@ Topics: TypeAlias = Topic | Iterable[Topic] | Mapping[Topic, Start]
 
 FROM_THE_BEGINNING = StartPosition((Earliest(),))
 WHERE_THE_GROUP_IS = StartPosition((Stored(), Earliest()))
-_ZONE_OPTION = "the argument zone"
+ZONE_OPTION = "the argument zone"
 _TOO_EARLY = "is before 1970, where timestamps begin; 'earliest' is the beginning of a partition"
 _PARTITION = re.compile(r"(?P<topic>[^\[\]]+)\[(?P<partition>[0-9]{1,10})\]", re.ASCII)
 
@@ -97,7 +97,7 @@ def wanted(
     topic_ids: Mapping[str, TopicId] | None = None,
 ) -> Wanted:
     """ConfigError says what cannot be read; of what is written in the grammar, PositionError."""
-    where = _zone(zone)
+    where = zone_of(zone)
     if isinstance(topics, Mapping):
         if start is not None:
             raise ConfigError("starts are given twice: with the topics and as start")
@@ -130,13 +130,14 @@ def moment_ms(moment: datetime | int | str, now_ms: int, zone: str | tzinfo | No
     """A moment in ms since 1970, given so, or as a date with its zone, or as text: `@2026-11-01T00:00Z`, `-5m`."""
     if is_whole(moment):
         return whole_number("a moment", moment)
-    choice = _stop(moment, _zone(zone))
+    choice = _stop(moment, zone_of(zone))
     if not isinstance(choice, AtTime | Ago | Today):
         raise ConfigError(f"{moment!r} is no moment; give a datetime, milliseconds, @2026-11-01T00:00Z or -5m")
     return choice.timestamp(now_ms)
 
 
-def _zone(zone: str | tzinfo | None) -> tzinfo | None:
+def zone_of(zone: str | tzinfo | None) -> tzinfo | None:
+    """ConfigError for a name that no time zone has."""
     try:
         return ZoneInfo(zone) if isinstance(zone, str) else zone
     except (ZoneInfoNotFoundError, ValueError):
@@ -212,7 +213,7 @@ def _starts(
     if start is None:
         return StartPositions()
     if isinstance(start, str):
-        return parse_starts(start, zone, _ZONE_OPTION)
+        return parse_starts(start, zone, ZONE_OPTION)
     if not isinstance(start, Mapping):
         return StartPositions(_start(start, zone))
     default, named = _named({target: _start(each, zone) for target, each in start.items()}, pattern)
@@ -234,7 +235,7 @@ def _start(start: Start, zone: tzinfo | None) -> StartPosition:
     if isinstance(start, StartPosition):
         return start
     if isinstance(start, str):
-        parsed = parse_starts(start, zone, _ZONE_OPTION)
+        parsed = parse_starts(start, zone, ZONE_OPTION)
         if parsed.default is None or parsed.topics or parsed.partitions:
             raise ConfigError(f"{start!r} is not one start position")
         return parsed.default
@@ -243,7 +244,7 @@ def _start(start: Start, zone: tzinfo | None) -> StartPosition:
 
 def start_position(start: Start, zone: str | tzinfo | None = None) -> StartPosition:
     """One start position, however it is written."""
-    return _start(start, _zone(zone))
+    return _start(start, zone_of(zone))
 
 
 def _stops(
@@ -256,7 +257,7 @@ def _stops(
 
 
 def _stop(stop: Stop, zone: tzinfo | None) -> Choice:
-    return parse_stop(stop, zone, _ZONE_OPTION) if isinstance(stop, str) else _choice(stop)
+    return parse_stop(stop, zone, ZONE_OPTION) if isinstance(stop, str) else _choice(stop)
 
 
 def _choice(given: int | Moment) -> Choice:
