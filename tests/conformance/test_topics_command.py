@@ -410,6 +410,10 @@ def test_the_broker_is_found_by_option_by_variable_and_by_file(
     monkeypatch.delenv("LOWWATER_CONFIG")
     monkeypatch.setenv("LOWWATER_BOOTSTRAP", broker.bootstrap)
     assert listed() == found
+    monkeypatch.setenv("LOWWATER_BOOTSTRAP", "localhost:1")
+    assert listed("-F", str(file)) == found, "what stands on the command line counts more"
+    assert listed("-X", f"bootstrap.servers={broker.bootstrap}") == found
+    assert listed("-b", broker.bootstrap) == found
     monkeypatch.delenv("LOWWATER_BOOTSTRAP")
     (tmp_path / ".config").mkdir()
     (tmp_path / ".config" / "lowwater.conf").write_text(file.read_text())

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import os
 import warnings
 from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # loaded when something is asked of a broker, so that --help 
 T = TypeVar("T")
 
 BOOTSTRAP = "localhost:9092"
+BOOTSTRAP_VARIABLE = "LOWWATER_BOOTSTRAP"
 # Somebody waits at the terminal: what does not work soon is told soon.
 PATIENCE = {
     "default.api.timeout.ms": "15000",
@@ -151,10 +153,16 @@ _OTHER_PROTOCOL = {
 def connection_of(
     bootstrap: str | None, properties: Sequence[str], file: str | None, usual_files: Sequence[str] = OURS
 ) -> Connection:
-    """-b wins over -X, -X over the file, which is that of -F or the usual one. click.UsageError for what cannot be."""
+    """-b wins over -X, -X over the file of -F, that over LOWWATER_BOOTSTRAP, and that over the usual file.
+
+    click.UsageError for what cannot be.
+    """
     try:
-        path = file or usual_file(usual_files)
-        settings = _canonical(read_settings_file(path)) if path is not None else {}
+        path = usual_file(usual_files) if file is None else None
+        settings = {} if path is None else _canonical(read_settings_file(path))
+        if everywhere := os.environ.get(BOOTSTRAP_VARIABLE):
+            settings["bootstrap.servers"] = everywhere
+        settings |= {} if file is None else _canonical(read_settings_file(file))
     except ConfigError as error:
         raise click.UsageError(str(error)) from None
     settings |= _canonical(dict(_property(text) for text in properties))
@@ -182,7 +190,6 @@ _OPTIONS = (
         "-b",
         "--bootstrap",
         metavar="HOST:PORT,…",
-        envvar="LOWWATER_BOOTSTRAP",
         help=f"Where a broker is.  [default: $LOWWATER_BOOTSTRAP, or {BOOTSTRAP}]",
     ),
     click.option(

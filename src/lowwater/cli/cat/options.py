@@ -50,7 +50,7 @@ OPTIONS = (
                  help="Consume as a member of a group; topics follow."),
     _mode("L", "List brokers, topics and partitions."),
     _mode("Q", "Query offsets by time: -t topic:partition:timestamp, repeatable."),
-    click.option("-b", "bootstrap", metavar="HOST:PORT,…", envvar="LOWWATER_BOOTSTRAP",
+    click.option("-b", "bootstrap", metavar="HOST:PORT,…",
                  help=f"Where a broker is.  [default: $LOWWATER_BOOTSTRAP, or {BOOTSTRAP}]"),
     click.option("-t", "topics", metavar="TOPIC", multiple=True, help="Topic to read, write or list."),
     click.option("-p", "partition", metavar="N", type=click.IntRange(-1), help="Partition; -1 for any."),
