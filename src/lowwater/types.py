@@ -7,6 +7,8 @@ from typing import NamedTuple, TypeAlias
 
 Buffer: TypeAlias = bytes | bytearray | memoryview
 
+OUR_OWN = "__lowwater_"
+"""How topics begin that these tools keep for themselves: what is changed in groups, what Spark lost or has written."""
 TOPIC_NAME_BYTES_MAX = 249
 _TOPIC_NAME = re.compile(r"[a-zA-Z0-9._-]{1,249}")
 

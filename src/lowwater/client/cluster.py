@@ -16,7 +16,7 @@ from lowwater.client.network import Network
 from lowwater.client.retry import Retry
 from lowwater.errors import ErrorCode
 from lowwater.pending import Pending
-from lowwater.types import TopicPartition
+from lowwater.types import OUR_OWN, TopicPartition
 from lowwater.wire.messages import MetadataRequest
 from lowwater.wire.messages.metadata import MetadataRequestTopic, MetadataResponsePartition, MetadataResponseTopic
 from lowwater.wire.schema import ZERO_UUID
@@ -166,10 +166,17 @@ class Cluster:
                 error.advice = f"did you mean {' or '.join(alike)}? Otherwise {error.advice}"
 
     async def matching(self, pattern: str, timeout_ms: float | None = None) -> dict[str, Topic]:
-        """Topics whose whole name matches a regular expression, asked for now; internal ones never do."""
+        """Topics whose whole name matches a regular expression, asked for now; internal ones never do, and those that
+        these tools write to while others are read only where the expression begins as they do."""
         expression = re.compile(pattern)
+        with_ours = pattern.removeprefix("^").startswith(OUR_OWN)
         found = await self.all_topics(timeout_ms)
-        return {name: topic for name, topic in found.items() if expression.fullmatch(name) and not topic.is_internal}
+        visible = {
+            name: topic
+            for name, topic in found.items()
+            if not topic.is_internal and (with_ours or not name.startswith(OUR_OWN))
+        }
+        return {name: topic for name, topic in visible.items() if expression.fullmatch(name)}
 
     async def leaders(
         self, partitions: Iterable[TopicPartition], timeout_ms: float | None = None

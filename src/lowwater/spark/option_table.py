@@ -196,7 +196,7 @@ KAFKA_OPTIONS = (
            aliases=("topics",)),
     Option("subscribePattern", TEXT, None, SOURCE,
            "Read every topic whose whole name matches this regular expression (Python's), also those that come later; "
-           "no internal ones."),
+           "no internal ones, and those that these tools keep (`__lowwater_…`) only where it begins as they do."),
     Option("assign", TEXT, None, SOURCE, 'Partitions to read, as JSON: `{"orders": [0, 1]}`. New ones do not count.'),
     Option("startingOffsets", OFFSETS_JSON, None, SOURCE,
            "Where to start: unless set, batch queries at `earliest`, streams at `latest`. Counts when a query starts "

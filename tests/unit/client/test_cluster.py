@@ -57,7 +57,7 @@ class World:
         ]
         topic_id = name.encode().ljust(16, b"!")
         return MetadataResponseTopic(
-            name=name, topic_id=topic_id, is_internal=name.startswith("__"), partitions=partitions
+            name=name, topic_id=topic_id, is_internal=name == "__orders", partitions=partitions
         )
 
     def do(self, coroutine: Any, advance_ms: int = 0) -> Any:
@@ -178,6 +178,14 @@ def test_topics_are_found_by_pattern_and_internal_ones_are_not() -> None:
     world = World()
     world.leaders |= {"orders.eu": [1], "orders.us": [2], "__orders": [1], "other": [1]}
     assert sorted(world.do(world.cluster.matching(r"_*orders.*"))) == ["orders.eu", "orders.us"]
+
+
+def test_topics_that_tools_write_to_meanwhile_are_found_by_their_own_beginning_only() -> None:
+    world = World()
+    world.leaders |= {"orders": [1], "__lowwater_losses": [1], "my__lowwater_x": [1]}
+    assert {"orders", "my__lowwater_x"} == world.do(world.cluster.matching("[^t].*")).keys()
+    for pattern in ("__lowwater_.*", "^__lowwater_lo.*"):
+        assert {"__lowwater_losses"} == world.do(world.cluster.matching(pattern)).keys()
 
 
 def test_a_broker_that_is_away_does_not_keep_metadata_away() -> None:

@@ -10,10 +10,9 @@ import click
 
 from lowwater.cli.printing import counted
 from lowwater.client.errors import ClientError
+from lowwater.types import OUR_OWN
 
 BROKERS_OWN = ("__consumer_offsets", "__transaction_state", "__share_group_state")
-OUR_OWN = "__lowwater_"
-"""What is changed in groups, what Spark lost, and which of its batches are written."""
 _SHELL_PATTERN = re.compile(r"[*?\[]")
 
 
