@@ -48,8 +48,10 @@ def _plan(client: DriverClient, options: SourceOptions, bounds: Bounds, heads: H
 
 def _first(bounds: Bounds, heads: Heads, snapshot: Snapshot) -> Mapping[TopicPartition, int] | None:
     """By partition, the first offset that is stamped as late as the filters want; without those that have none."""
-    if bounds.from_ms is None:
+    if (
+        bounds.from_ms is None or bounds.from_ms < 0
+    ):  # before 1970 there are records without a time, which Spark shows so
         return None
-    wish = StartPosition((AtTime(max(bounds.from_ms, 0)),))
+    wish = StartPosition((AtTime(bounds.from_ms),))
     found = heads.resolve({one: wish for one in snapshot.partitions if bounds.has(one)}, None)
     return {one: offset for one, offset in found.items() if offset < snapshot.partitions[one].end}

@@ -116,3 +116,13 @@ def test_filters_narrow_what_is_read(planned: Planned) -> None:
     assert planned(Bounds(from_ms=T0 + 5_000)) == [(0, 5, 10), (1, 0, 10)]
     assert planned(Bounds(from_ms=T0 + 3_600_000)) == [(1, 0, 10)]
     assert planned(Bounds(topics=frozenset({"another"}))) == []
+
+
+def test_a_filter_by_time_skips_rows_without_one_only_where_they_do_not_pass_it(
+    planned: Planned, writer: Writer
+) -> None:
+    """Spark shows them as the last millisecond of 1969."""
+    writer.create(name := fresh("untimed"), 1)
+    writer.write(TopicPartition(name, 0), [-1, -1, T0])
+    assert planned(Bounds(from_ms=-1), subscribe=name) == [(0, 0, 3)]
+    assert planned(Bounds(from_ms=0), subscribe=name) == [(0, 2, 3)]
