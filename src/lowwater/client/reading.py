@@ -6,6 +6,7 @@ is given up leaves the batch there for the next one.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -26,6 +27,7 @@ from lowwater.types import TopicPartition
 
 __all__ = ["Options", "Reading"]
 
+LOG = logging.getLogger("lowwater.reader")
 CLOSE_MS = 15_000
 """How long the last commit may take."""
 
@@ -106,11 +108,27 @@ class Reading:
         return self._cluster.network.config.commits_by_itself if commits is None else commits
 
     async def _follow(self, watch: TopicWatch) -> None:
-        """Without a group's other members: every partition, also those that are added later."""
+        """Without a group's other members: every partition, also those that are added later.
+
+        While their leaders cannot be asked where they begin, the others are read on.
+        """
+        waiting: list[TopicPartition] = []
         while True:
-            seen = await watch.changed()
+            seen = await watch.changed(or_again=bool(waiting))
             known = self.partitions.plans
-            await self.partitions.add([one for one in seen.added if self._wanted.has(one) and one not in known])
+            waiting = [
+                one
+                for one in (*waiting, *seen.added)
+                if self._wanted.has(one) and one not in known and one not in seen.gone
+            ]
+            try:
+                await self.partitions.add(waiting)
+            except ClientError as error:
+                if not error.retriable:
+                    raise
+                LOG.warning("partitions that are new cannot be read yet, which is tried again: %s", error)
+            else:
+                waiting = []
 
     # ---- as a member's listener
 

@@ -45,8 +45,9 @@ class TopicWatch:
         added, gone = sorted(now - before), sorted(before - now)
         return Seen(topics, added, gone)
 
-    async def changed(self) -> Seen:
-        """Look every metadata.max.age.ms until something is different; brokers that cannot be asked are asked later."""
+    async def changed(self, *, or_again: bool = False) -> Seen:
+        """Look every metadata.max.age.ms until something is different, or once; brokers that cannot be asked are asked
+        later."""
         while True:
             await sleep(self._cluster.network.driver, self._interval_ms)
             try:
@@ -55,7 +56,7 @@ class TopicWatch:
                 if not error.retriable:
                     raise
                 continue
-            if seen.is_different:
+            if seen.is_different or or_again:
                 return seen
 
     async def _topics(self, timeout_ms: float | None) -> dict[str, Topic]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.unit.client.fetching.played import NODES, Batch, PlayedCluster
+from tests.unit.client.fetching.played import NODES, Batch, PlayedCluster, PlayedLog
 from tests.unit.client.virtual import refused
 
 from lowwater.client.columns import Held
@@ -22,6 +22,7 @@ from lowwater.wire.records import Record, build_batch
 T0, T1, T2 = (TopicPartition("t", number) for number in range(3))
 KILOBYTE = b"v" * 1000
 HELD_BYTES_MAX = 64 * 1024
+METADATA_MAX_AGE_MS = 300_000
 
 
 class Played:
@@ -133,6 +134,21 @@ def test_one_that_was_read_up_to_where_it_ended_at_the_beginning_holds_nobody_up
     rows += played.poll(300)
     assert played.reading.partitions.lag()[T0] > 100, "and it is known to have more"
     assert set(rows) == {*range(10), *ALL_OF[LATE]}
+
+
+def test_a_new_partition_whose_leader_is_away_for_long_does_not_end_the_reader() -> None:
+    played = Played(EARLY)
+    played.begin(stop=None)
+    rows = played.poll(200)
+    played.brokers.logs[T1] = PlayedLog(leader=2)
+    played.brokers.append(T1, 10, KILOBYTE, 2_000)
+    played.brokers.driver.unreachable[NODES[2]] = refused(NODES[2])
+    rows += played.poll(3, METADATA_MAX_AGE_MS)
+    played.brokers.append(T0, 10, KILOBYTE, 1_000)
+    rows += played.poll(100)
+    assert rows == [*ALL_OF[EARLY], *range(1_000, 1_010)]
+    played.brokers.driver.unreachable.clear()
+    assert played.poll(3, METADATA_MAX_AGE_MS) == [*range(2_000, 2_010)]
 
 
 def test_a_caller_who_polls_over_an_error_has_no_more_held_than_is_allowed() -> None:
