@@ -96,6 +96,9 @@ def test_a_login_that_fails_does_not_show_its_password(spark: Spark, tls_broker:
         "kafka.sasl.jaas.config": f'{PLAIN} required username="u" password="{SECRET}";',
         "kafka.default.api.timeout.ms": "2000",
     }
+    frame = spark.session.read.format("lowwater").options(**tls_broker.by_file | login, subscribe="t").load()
     with pytest.raises(PySparkException, match=r"refuses the login|does not know SaslHandshake") as refused:
-        spark.session.read.format("lowwater").options(**tls_broker.by_file | login, subscribe="t").load().collect()
+        frame.collect()
     assert SECRET not in str(refused.value)
+    shown = {**dict(what_spark_shows(spark)), "plan": str(frame._jdf.queryExecution().logical().toString())}
+    assert [place for place, text in shown.items() if SECRET in text] == []

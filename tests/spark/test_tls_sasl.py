@@ -44,7 +44,6 @@ def test_a_broker_that_is_not_trusted_gets_no_rows(spark: Spark, tls_broker: Gua
     assert tls_broker.topics.read(target) == []
 
 
-@pytest.mark.only_against("kafka")
 @pytest.mark.peer("kafka")
 def test_streams_log_in_by_a_jaas_text(spark: Spark, tmp_path: Path) -> None:
     modules = {"PLAIN": "plain.PlainLoginModule", "SCRAM-SHA-512": "scram.ScramLoginModule"}
