@@ -9,7 +9,13 @@ from tests.crash import spark_faults as points
 from tests.crash.spark_kills import AT_COMMIT_LOG, Report, run
 
 # A worker's death does not end the driver, so that the next kill needs no new one.
-KILLS = [points.IN_TASKS, points.KILLS_WORKER, AT_COMMIT_LOG, points.BEFORE_GROUP_COMMIT]
+KILLS = [
+    points.IN_TASKS,
+    points.KILLS_WORKER,
+    points.BEFORE_OFFSET_LOG,
+    AT_COMMIT_LOG,
+    points.BEFORE_GROUP_COMMIT,
+]
 KILLS_IN_TIME = [points.AFTER_OFFSET_LOG, points.KILLS_WORKER, points.AFTER_SINK]
 SEED = 5
 
@@ -22,7 +28,11 @@ def check(report: Report, kills: list[str]) -> None:
 
 def test_no_row_is_lost_or_doubled_whatever_is_killed(tmp_path: Path) -> None:
     require_peer("java")
-    check(run(KILLS, seed=SEED, folder=tmp_path / "query"), KILLS)
+    report = run(KILLS, seed=SEED, folder=tmp_path / "query")
+    check(report, KILLS)
+    assert report.replays["same"] > 0, "a batch was run again"
+    assert report.partitions_added > 0
+    assert report.aged_out > 0
 
 
 def test_rows_in_order_up_to_cuts_stay_so_whatever_is_killed(tmp_path: Path) -> None:
