@@ -51,6 +51,11 @@ def table(batches: Iterable[Any], columns: Sequence[str] | None) -> Any:
     return pa.Table.from_batches(batches, schema=schema_of(columns))
 
 
+def chosen_rows(batch: Any, chosen: Any) -> Any:
+    """Those for which the array of bools says so."""
+    return batch.filter(pa.array(chosen))
+
+
 def batch_reader(batches: Iterable[Any], columns: Sequence[str] | None) -> Any:
     return pa.RecordBatchReader.from_batches(schema_of(columns), batches)
 

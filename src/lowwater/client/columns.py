@@ -10,9 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-import pyarrow as pa
 
-from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, record_batch, schema_of
+from lowwater.client.arrow import BYTES_MAX, ROWS_MAX, chosen_rows, record_batch, schema_of
 from lowwater.client.batches import Answer
 from lowwater.client.chunks import HELD_ROW_BYTES, Chunk, room_for
 from lowwater.client.dropping import Dropped, due_last, first_offsets
@@ -282,7 +281,7 @@ class Held:
     def last_without(self, batch: Any, partitions: Iterable[TopicPartition]) -> Any:
         """The batch that was released last, without the rows of these; None when there are no others."""
         stays = ~np.isin(self._last["tag"], [self._tags[one] for one in partitions])
-        return batch.filter(pa.array(stays)) if stays.any() else None
+        return chosen_rows(batch, stays) if stays.any() else None
 
     def _scratch_of(self, room: int) -> Any:
         if len(self._scratch) < room:
