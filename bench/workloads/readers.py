@@ -25,6 +25,7 @@ SPEED_TARGET, SHAPE_TARGET = 6.0, 0.8
 CHECK_SECONDS_MAX = 60.0
 BYTES_SHARE = 2  # of large records there are fewer
 SHAPE_ROUNDS = 3  # for each of the others: they take little time
+SHAPE_BATCHES = 8  # of each partition at least: with two, hardly more than the beginning would be measured
 
 # Record bytes, shape, codec; each with every number of partitions that is asked for, compressed ones with the first.
 BOTH_WAYS = ((100, BALANCED, NONE), (1000, BALANCED, NONE), (100, BALANCED, LZ4))
@@ -163,7 +164,7 @@ def _compare_shapes(plan: Run, broker: Subject, partitions: int) -> None:
     with contextlib.ExitStack() as topics:
         works = {}
         for shape in (BALANCED, SKEWED, DISJOINT):
-            layout = Layout(plan.size.reader_records, 100, partitions, shape, NONE)
+            layout = Layout(_shape_records(plan, partitions), 100, partitions, shape, NONE)
             topic = topics.enter_context(broker.topic(partitions))
             layouts.fill(broker, topic, layout)
             works[shape] = partial(_read, plan, broker, topic, Scenario(layout, ordered=True), LOWWATER)
@@ -172,6 +173,10 @@ def _compare_shapes(plan: Run, broker: Subject, partitions: int) -> None:
     for shape in (SKEWED, DISJOINT):
         what = f"ordered, {partitions} partitions: {shape} / {BALANCED}"
         plan.report.target(what, measured.ratio(shape, BALANCED, "rows_per_s"), SHAPE_TARGET)
+
+
+def _shape_records(plan: Run, partitions: int) -> int:
+    return max(plan.size.reader_records, partitions * SHAPE_BATCHES * layouts.BATCH_BYTES // 100)
 
 
 def _by_shape(partitions: int) -> str:
