@@ -6,7 +6,6 @@ import contextlib
 import importlib
 import importlib.util
 import os
-import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,14 +16,14 @@ from lowwater.spark.java import use_java
 from lowwater.spark.launchers import worker_python
 from lowwater.spark.orphans import end_launched
 from lowwater.spark.pipeline.failures import ExitCode, failure_of
-from lowwater.spark.pipeline.model import Model, is_address
-from lowwater.spark.pipeline.spark_settings import master_of, spark_settings
+from lowwater.spark.pipeline.model import Model
+from lowwater.spark.pipeline.spark_log import log_of, spark_log, started_into
+from lowwater.spark.pipeline.spark_settings import delta_packages, master_of, spark_settings
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-LOG_NAME = "spark.log"
-STDERR = 2
+__all__ = ["SparkStartError", "log_of", "require_pyspark", "session_for"]
 
 
 class SparkStartError(LowwaterError):
@@ -33,7 +32,8 @@ class SparkStartError(LowwaterError):
     def __init__(self, model: Model, text: str, log: Path | None) -> None:
         failure = failure_of(text, model.secrets)
         where = f"; {log} has what it said" if log is not None else ""
-        super().__init__(f"no session of Spark on {model.remote or model.master}: {failure.what}{where}")
+        what = f"no session of Spark on {model.remote or model.master}: {failure.what}{where}"
+        super().__init__(model.secrets.masked(what))
         self.exit_code = ExitCode.FAILED if model.is_local else ExitCode.UNREACHABLE
 
 
@@ -53,20 +53,20 @@ def session_for(model: Model, spark: SparkSession | None = None) -> Iterator[Spa
     if present is not None:
         yield present
         return
-    session = _started(model)
-    try:
-        yield session
-    finally:
-        session.stop()
+    with spark_log(model) as log:
+        session = _started(model, log)
+        try:
+            yield session
+        finally:
+            session.stop()
 
 
-def _started(model: Model) -> SparkSession:
-    log = log_of(model)
+def _started(model: Model, log: Path | None) -> SparkSession:
     try:
         if model.remote is not None:
             return _remote(model)
         use_java()
-        with _stderr_into(log):
+        with started_into(log):
             return _own(model)
     except LowwaterError:
         raise
@@ -75,31 +75,6 @@ def _started(model: Model) -> SparkSession:
         raise
     except Exception as error:  # of many kinds: a JVM that ends, a master or a server that does not answer
         raise SparkStartError(model, str(error), log) from error
-
-
-def log_of(model: Model) -> Path | None:
-    """Where everything goes that a Spark on this machine has to say, beside the checkpoints."""
-    checkpoint = model.location(model.checkpoint)
-    return Path(checkpoint) / LOG_NAME if model.is_local and not is_address(checkpoint) else None
-
-
-@contextlib.contextmanager
-def _stderr_into(log: Path | None) -> Iterator[None]:
-    """What is started within writes there for as long as it runs; this process does so only within."""
-    if log is None:
-        yield
-        return
-    log.parent.mkdir(parents=True, exist_ok=True)
-    sys.stderr.flush()
-    before = os.dup(STDERR)
-    with log.open("wb") as file:
-        os.dup2(file.fileno(), STDERR)
-    try:
-        yield
-    finally:
-        sys.stderr.flush()
-        os.dup2(before, STDERR)
-        os.close(before)
 
 
 def _own(model: Model) -> SparkSession:
@@ -112,7 +87,8 @@ def _own(model: Model) -> SparkSession:
     for name, value in spark_settings(model, os.cpu_count() or 1).items():
         builder = builder.config(name, value)
     if any(sink.format == "delta" for sink in model.sinks):
-        builder = importlib.import_module("delta").configure_spark_with_delta_pip(builder)
+        packages = delta_packages(model)
+        builder = importlib.import_module("delta").configure_spark_with_delta_pip(builder, extra_packages=packages)
     return builder.getOrCreate()
 
 

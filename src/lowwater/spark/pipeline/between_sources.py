@@ -9,7 +9,7 @@ from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.queries import Query, queries
-from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.source_options import client_settings, reading_options
 from lowwater.spark.pipeline.together import are_cut_together, option_of, start_alike, starts_of, topics_of
 
 # Of options that a source of such a query cannot have for itself: what says it for all of them.
@@ -152,7 +152,7 @@ def _group(source: Source) -> str:
 
 
 def _cluster(model: Model, source: Source) -> str:
-    return {**model.kafka, **source.kafka}["bootstrap.servers"]
+    return client_settings(model, source)["bootstrap.servers"]
 
 
 def _shared(one: Source, other: Source) -> str | None:

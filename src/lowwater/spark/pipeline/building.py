@@ -71,12 +71,12 @@ def source_frame(
     if rows is None:
         read = reading_options(model, source, commits=commits, query=query)
         rows = decoded_rows(_load(spark, model, source, read, stop_file), source)
-    return _shown(rows, source, ("source", source.name))
+    return _shown(rows, source, ("source", source.name), model.secrets)
 
 
 def step_frame(spark: SparkSession, model: Model, step: Step, frames: Mapping[str, DataFrame]) -> DataFrame:
     """`frames` has what the step reads, by names in small letters. RefusedError when it cannot be done."""
-    return _shown(apply_step(spark, model, step, frames), step, ("step", model.steps.index(step)))
+    return _shown(apply_step(spark, model, step, frames), step, ("step", model.steps.index(step)), model.secrets)
 
 
 def load_dead_letters(spark: SparkSession, model: Model, source: Source, *, stop_file: str | None = None) -> DataFrame:
@@ -116,20 +116,14 @@ def _some_columns(options: Mapping[str, str], source: Source) -> StructType:
     return type(whole)(kept)
 
 
-def drop_views(spark: SparkSession, model: Model) -> None:
-    """Leaves nothing behind in a session that others use."""
-    for name in model.names:
-        spark.catalog.dropTempView(name)
-
-
-def _shown(frame: DataFrame, part: Source | Step, path: Path) -> DataFrame:
+def _shown(frame: DataFrame, part: Source | Step, path: Path, secrets: Secrets) -> DataFrame:
     if part.watermark is not None:
-        frame = _watermarked(frame, part.watermark, (*path, "watermark", "column"))
+        frame = _watermarked(frame, part.watermark, (*path, "watermark", "column"), secrets)
     frame.createOrReplaceTempView(part.name)
     return frame
 
 
-def _watermarked(frame: DataFrame, watermark: Watermark, path: Path) -> DataFrame:
+def _watermarked(frame: DataFrame, watermark: Watermark, path: Path, secrets: Secrets) -> DataFrame:
     from pyspark.errors import AnalysisException
 
     if watermark.column not in frame.columns:
@@ -137,4 +131,4 @@ def _watermarked(frame: DataFrame, watermark: Watermark, path: Path) -> DataFram
     try:
         return frame.withWatermark(watermark.column, f"{watermark.delay_ms} milliseconds")
     except AnalysisException as error:
-        raise RefusedError(path, failure_of(str(error), Secrets()).what) from error
+        raise RefusedError(path, failure_of(str(error), secrets).what) from error

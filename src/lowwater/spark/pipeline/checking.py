@@ -3,14 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from functools import partial
 
 from lowwater.client.config import CLIENT_SETTING, ClientConfig
 from lowwater.errors import ConfigError
 from lowwater.positions.grammar import PositionError
-from lowwater.spark.option_table import ALIASES, OPTION, OptionError, Where
+from lowwater.spark.option_table import ALIASES, OPTION, Where
 from lowwater.spark.options import SinkOptions, SourceOptions
 from lowwater.spark.pipeline.between_sources import check_sources, not_waited_for
 from lowwater.spark.pipeline.decode_schemas import check_decoding
+from lowwater.spark.pipeline.faults import (
+    origins_of_dead_letters,
+    origins_of_sink,
+    origins_of_source,
+    tell_refusal,
+)
+from lowwater.spark.pipeline.folders import check_folders_apart
 from lowwater.spark.pipeline.model import (
     FILE_FORMATS,
     RECORD_COLUMNS,
@@ -23,8 +31,8 @@ from lowwater.spark.pipeline.model import (
 )
 from lowwater.spark.pipeline.problems import Report, did_you_mean, nearest
 from lowwater.spark.pipeline.source_options import (
-    KEY_OF_OPTION,
     client_settings,
+    dead_letter_options,
     reading_options,
     sink_id,
     writing_options,
@@ -60,7 +68,7 @@ def check(model: Model, report: Report) -> None:
     _check_steps(model, report)
     for sink in model.sinks:
         _check_sink(model, sink, report)
-    _check_places(model, report)
+    check_folders_apart(model, report)
     if not report.problems:
         check_sources(model, report)
 
@@ -194,8 +202,8 @@ def _check_client(model: Model, source: Source, path: Path, report: Report) -> N
     try:
         _ = ClientConfig({"bootstrap.servers": settings["bootstrap.servers"]}).bootstrap
     except ConfigError as error:
-        where: Path = (*path, "kafka") if "bootstrap.servers" in source.kafka else ("kafka",)
-        report.value((*where, "bootstrap", "servers"), str(error))
+        table, name = origins_of_source(model, source)["kafka.bootstrap.servers"]
+        report.value(report.path_of(table, name), str(error))
 
 
 def _miss_bootstrap(path: Path, shared: Mapping[str, str], own: Mapping[str, str], report: Report) -> None:
@@ -206,7 +214,7 @@ def _miss_bootstrap(path: Path, shared: Mapping[str, str], own: Mapping[str, str
     for where, settings in tables:
         meant = nearest("bootstrap.servers", (name for name in settings if name not in CLIENT_SETTING))
         if meant is not None:
-            report.key((*where, *meant.split(".")), "there is no such setting", "did you mean bootstrap.servers?")
+            report.key(report.path_of(where, meant), "there is no such setting", "did you mean bootstrap.servers?")
             return
     report.key(path, "bootstrap.servers is not set", "write it into [kafka]: it says where a broker is")
 
@@ -214,10 +222,12 @@ def _miss_bootstrap(path: Path, shared: Mapping[str, str], own: Mapping[str, str
 def _check_options(model: Model, source: Source, path: Path, report: Report) -> None:
     if not _are_known(source.options, Where.STREAM, path, report):
         return
-    try:
-        SourceOptions.parse(reading_options(model, source), streaming=True)
-    except OptionError as error:
-        report.key((*path, _key_of(source, str(error))), str(error))
+    parse = partial(SourceOptions.parse, streaming=True)
+    otherwise = (*path, "options")
+    tell_refusal(reading_options(model, source), parse, origins_of_source(model, source), otherwise, report)
+    if source.bad_rows.action == "dead_letter":
+        origins = origins_of_dead_letters(model, source)
+        tell_refusal(dead_letter_options(model, source), SinkOptions.parse, origins, otherwise, report)
 
 
 def _are_known(options: Mapping[str, str], where: Where, path: Path, report: Report) -> bool:
@@ -225,18 +235,12 @@ def _are_known(options: Mapping[str, str], where: Where, path: Path, report: Rep
     unknown = [name for name in options if name.lower() not in (*OPTION, *ALIASES) and not _is_kafka(name)]
     for name in unknown:
         near = did_you_mean(name, (option.name for option in OPTION.values() if where in option.where))
-        report.key((*path, "options", *name.split(".")), "there is no such option", near)
+        report.key(report.path_of((*path, "options"), name), "there is no such option", near)
     return not unknown
 
 
 def _is_kafka(name: str) -> bool:
     return name.lower().startswith("kafka.")
-
-
-def _key_of(source: Source, what: str) -> str:
-    """The key that an option's error is about, as far as its words name one."""
-    named = next((word for word in what.replace("'", " ").split() if word.lower() in KEY_OF_OPTION), "")
-    return KEY_OF_OPTION.get(named.lower(), "kafka" if "kafka." in what.lower() and source.kafka else "options")
 
 
 # ---- steps
@@ -308,7 +312,7 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
     for name in sink.options:
         if name.lower() == "checkpointlocation":
             report.key((*path, "options", name), "the key checkpoint, at the top, says where checkpoints are")
-    if sink.format == "topic" and "bootstrap.servers" not in {**model.kafka, **sink.kafka}:
+    if sink.format == "topic" and "bootstrap.servers" not in client_settings(model, sink):
         _miss_bootstrap(path, model.kafka, sink.kafka, report)
     elif sink.format == "topic" and len(report.problems) == told:
         _check_sink_options(model, sink, path, report)
@@ -317,24 +321,10 @@ def _check_sink(model: Model, sink: Sink, report: Report) -> None:
 def _check_sink_options(model: Model, sink: Sink, path: Path, report: Report) -> None:
     if not _are_known(sink.options, Where.SINK, path, report):
         return
-    try:
-        SinkOptions.parse(writing_options(model, sink))
-    except OptionError as error:
-        report.key((*path, "sink_id" if "sinkId" in str(error) else "options"), str(error))
+    origins = origins_of_sink(model, sink)
+    tell_refusal(writing_options(model, sink), SinkOptions.parse, origins, (*path, "options"), report)
     if not sink.exactly_once:
         return
     same = [other.name for other in model.sinks if other.exactly_once and sink_id(model, other) == sink_id(model, sink)]
     if same[0] != sink.name:
         report.key((*path, "sink_id"), f"the sink {same[0]} has the same", "each query needs one of its own")
-
-
-def _check_places(model: Model, report: Report) -> None:
-    """Two writers of one folder would each take the other's files for their own."""
-    taken = {model.location(model.checkpoint).rstrip("/"): "the checkpoint"} if model.checkpoint else {}
-    for sink in model.sinks:
-        if not sink.path:
-            continue
-        place = model.location(sink.path).rstrip("/")
-        if (other := taken.get(place)) is not None:
-            report.value(("sink", sink.name, "path"), f"{sink.path!r} is where {other} is already")
-        taken[place] = f"the sink {sink.name}"

@@ -7,9 +7,9 @@ import io
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from lowwater.spark.pipeline.building import drop_views, source_frame, step_frame
+from lowwater.spark.pipeline.building import source_frame, step_frame
 from lowwater.spark.pipeline.durations import duration_text
-from lowwater.spark.pipeline.failures import failure_of
+from lowwater.spark.pipeline.failures import failure_of, told_without
 from lowwater.spark.pipeline.model import Model, PythonStep, Sink, Source, Step
 from lowwater.spark.pipeline.problems import Report
 from lowwater.spark.pipeline.queries import Query, inputs_of, queries
@@ -18,23 +18,29 @@ from lowwater.spark.pipeline.sinks import check_folders, encoded
 from lowwater.spark.pipeline.source_options import sink_id
 from lowwater.spark.pipeline.spark_settings import master_of
 from lowwater.spark.pipeline.toml_places import Path
+from lowwater.spark.pipeline.views import views_put_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 
 def explain(spark: SparkSession, model: Model, report: Report) -> str:
-    """Every source, step and sink. What Spark refuses is reported, and what depends on it passed over."""
-    try:
+    """Every source, step and sink. What Spark refuses is reported, and what depends on it passed over.
+
+    SparkFailedError when it cannot do it at all.
+    """
+    with told_without(model.secrets), views_put_back(spark, model):
         frames = _frames(spark, model, report)
-        return "\n".join(_lines(model, frames, _written(model, frames, report)))
-    finally:
-        drop_views(spark, model)
+        return _text(model, frames, _written(model, frames, report))
 
 
 def outline(model: Model) -> str:
     """The same without Spark: no columns, no plans."""
-    return "\n".join(_lines(model, {}, {}))
+    return _text(model, {}, {})
+
+
+def _text(model: Model, frames: dict[str, DataFrame], written: dict[str, DataFrame]) -> str:
+    return model.secrets.masked("\n".join(_lines(model, frames, written)))
 
 
 def _frames(spark: SparkSession, model: Model, report: Report) -> dict[str, DataFrame]:
@@ -122,7 +128,7 @@ def _query(model: Model, query: Query, written: dict[str, DataFrame]) -> Iterato
     if query.commits:
         yield f"  commits {', '.join(sorted(query.commits))}"
     if query.kind == "sink" and sink.name in written:
-        yield from _plan(written[sink.name])
+        yield from _plan(model, written[sink.name])
 
 
 def _sink(model: Model, sink: Sink) -> str:
@@ -138,11 +144,12 @@ def _columns(frame: DataFrame | None) -> Iterator[str]:
             yield f"  {field.name} {field.dataType.simpleString()}"
 
 
-def _plan(frame: DataFrame) -> Iterator[str]:
+def _plan(model: Model, frame: DataFrame) -> Iterator[str]:
     if type(frame).__module__.startswith("pyspark.sql.connect"):
         return  # a server has no plans of streams to show
     told = io.StringIO()
     with contextlib.redirect_stdout(told):
         # Spark refuses to explain what came straight from its `sql` over a stream, and no frame made of that.
         frame.select("*").explain()
-    yield from (f"  {line}" for line in told.getvalue().strip().splitlines())
+    # Before its lines are set in: a secret may be of several.
+    yield from (f"  {line}" for line in model.secrets.masked(told.getvalue()).strip().splitlines())

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import IntEnum
+from pathlib import Path
 
+from lowwater.errors import LowwaterError
 from lowwater.spark.pipeline.secrets import Secrets
 
 _PYTHON_ERROR = re.compile(
@@ -61,6 +65,29 @@ class Failure:
     is_of_python: bool = False
     may_start_again: bool = False
     exit_code: ExitCode = ExitCode.FAILED
+
+
+class SparkFailedError(LowwaterError):
+    """Spark could not do what was asked of it. `log` is where the rest of its words are, when they were kept."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(what)
+        self.log: Path | None = None
+
+    def __str__(self) -> str:
+        what = super().__str__()
+        return what if self.log is None else f"{what}; {self.log} has what Spark said"
+
+
+@contextlib.contextmanager
+def told_without(secrets: Secrets) -> Iterator[None]:
+    """What Spark raises becomes a SparkFailedError in one line."""
+    from pyspark.errors import PySparkException
+
+    try:
+        yield
+    except PySparkException as error:
+        raise SparkFailedError(failure_of(str(error), secrets).what) from None
 
 
 def failure_of(text: str, secrets: Secrets) -> Failure:

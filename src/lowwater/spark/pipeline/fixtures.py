@@ -95,7 +95,7 @@ def parse_fixtures(text: str, model: Model, *, where: str = "") -> Fixtures:
         document = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         raise ConfigError(f"{where or 'the test'} is not TOML: {error}") from None
-    report = Report(Places(text))
+    report = Report(Places(text), model.secrets)
     cases = [_case(each, ("case", place), model, report) for place, each in enumerate(_cases(document, report))]
     found = Fixtures(tuple(cases), report, where)
     found.raise_problems()

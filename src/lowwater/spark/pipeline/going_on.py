@@ -46,7 +46,8 @@ def refuse_lost_output(model: Model, planned: Plan, starts: Iterable[StoredStart
     lost = [each.source for each in starts if each.source.name in needed]
     if lost:
         named = ", ".join(f"{source.name} from the group {source.group}" for source in lost)
-        raise ConfigError(
+        what = (
             f"the next run would not write the deleted output again, since it reads {named}, which has offsets "
             "already: say --to earliest to have everything read again, or --to stored to go on where the group is"
         )
+        raise ConfigError(model.secrets.masked(what))

@@ -57,7 +57,8 @@ PIPELINE = Table(
         Key(
             "stop_within",
             "duration",
-            "How long a stop waits for the running micro-batch. After that it is cut off, and run again next time.",
+            "How long a stop waits for the running micro-batch. After that it is cut off, and run again next time; "
+            "`0s` cuts it off at once.",
             "`2m`",
         ),
         Key(

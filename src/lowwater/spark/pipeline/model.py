@@ -93,7 +93,7 @@ class SqlStep:
     """A query over sources and earlier steps, by their names."""
 
     name: str
-    sql: str
+    sql: str = field(repr=False)
     watermark: Watermark | None = None
 
 
@@ -104,7 +104,7 @@ class PythonStep:
     name: str
     function: str | Callable[..., Any]
     inputs: tuple[str, ...]
-    arguments: Mapping[str, Any] = field(default_factory=dict)
+    arguments: Mapping[str, Any] = field(default_factory=dict, repr=False)
     watermark: Watermark | None = None
 
 
@@ -149,7 +149,7 @@ class Model:
     idle_ms: int | None = None
     aligns: bool = True
     master: str = MASTER_DEFAULT
-    remote: str | None = None
+    remote: str | None = field(default=None, repr=False)
     kafka: Mapping[str, str] = field(default_factory=dict, repr=False)
     spark: Mapping[str, str] = field(default_factory=dict, repr=False)
     folder: str = "."

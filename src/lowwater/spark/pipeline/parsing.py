@@ -25,7 +25,7 @@ from lowwater.spark.pipeline.model import (
     Watermark,
 )
 from lowwater.spark.pipeline.problems import PipelineError, Problem, Report
-from lowwater.spark.pipeline.secrets import is_secret
+from lowwater.spark.pipeline.secrets import is_secret, secrets_of_address
 from lowwater.spark.pipeline.sections import Section, kind_of
 from lowwater.spark.pipeline.toml_places import Path, Places
 
@@ -50,7 +50,9 @@ def parse_document(
     document: Mapping[str, Any], environment: Mapping[str, str], report: Report, *, folder: str = "."
 ) -> tuple[Model, Report]:
     """The model, with whatever could be read, and what could not."""
-    section = Section(expanded(document, environment, report), (), PIPELINE, report)
+    values = expanded(document, environment, report)
+    _keep_secrets_of_remote(values, report)
+    section = Section(values, (), PIPELINE, report)
     if "master" in section and "remote" in section:
         section.refuse("remote", "a pipeline has a master or a remote, not both")
     name = section.parsed("name", _pipeline_name) or ""
@@ -64,7 +66,7 @@ def parse_document(
         steps=steps,
         sinks=sinks,
         interval_ms=_interval_ms(section),
-        stop_within_ms=section.duration_ms("stop_within") or STOP_WITHIN_DEFAULT_MS,
+        stop_within_ms=_stop_within_ms(section),
         cut_ms=section.duration_ms("cut"),
         idle_ms=_idle_ms(section),
         aligns=_aligns(section),
@@ -96,6 +98,13 @@ def _pipeline_name(text: str) -> str:
     return text
 
 
+def _keep_secrets_of_remote(values: Any, report: Report) -> None:
+    """Before anything else is looked at, and told."""
+    remote = values.get("remote") if isinstance(values, Mapping) else None
+    for secret in secrets_of_address(remote) if isinstance(remote, str) else ():
+        report.secrets.add(secret)
+
+
 def _interval_ms(section: Section) -> int | None:
     trigger = section.text("trigger")
     if trigger is None or trigger == AVAILABLE_NOW:
@@ -104,6 +113,12 @@ def _interval_ms(section: Section) -> int | None:
     if interval_ms is None and not trigger[:1].isdigit():
         section.refuse("trigger", f"{trigger!r} is no trigger", f"there are {AVAILABLE_NOW} and durations such as 10s")
     return interval_ms
+
+
+def _stop_within_ms(section: Section) -> int:
+    """None at all is a wish too: what runs is cut off at once."""
+    stop_within_ms = section.duration_ms("stop_within")
+    return STOP_WITHIN_DEFAULT_MS if stop_within_ms is None else stop_within_ms
 
 
 def _idle_ms(section: Section) -> int | None:

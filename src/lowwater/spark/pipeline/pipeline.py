@@ -127,21 +127,21 @@ class Pipeline:
         self, session: SparkSession, *, observer: Observer | None = None, stop: threading.Event | None = None
     ) -> Summary:
         """The same in a session that is there, without the checks."""
-        from lowwater.spark.pipeline.building import drop_views
+        from lowwater.spark.pipeline.views import views_put_back
 
         file = StopFile.of(session)
         try:
-            self._prepare_all(session)
-            return run(
-                self.model,
-                lambda query: self._start(session, query, file),
-                observer=observer,
-                stop=stop,
-                commit=partial(commit_last, self.model),
-                hold=None if file is None else file.make,
-            )
+            with views_put_back(session, self.model):
+                self._prepare_all(session)
+                return run(
+                    self.model,
+                    lambda query: self._start(session, query, file),
+                    observer=observer,
+                    stop=stop,
+                    commit=partial(commit_last, self.model),
+                    hold=None if file is None else file.make,
+                )
         finally:
-            drop_views(session, self.model)
             if file is not None:
                 file.remove()
 

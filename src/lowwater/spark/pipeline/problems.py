@@ -66,6 +66,10 @@ class Report:
         """Something at a line (from 1) and column (from 0) of a text."""
         self._add(self.places.inside(path, line, column) if self.places else None, path, what, hint)
 
+    def path_of(self, table: Path, name: str) -> Path:
+        """Of a setting of others, as it is written in the file."""
+        return self.places.path_of(table, name) if self.places else (*table, *name.split("."))
+
     def has_told(self, path: Path) -> bool:
         """Whether something is wrong with that key already, or with another that was probably meant to be it."""
         key, table, meant = dotted(path), dotted(path[:-1]), f"did you mean {path[-1]}?"

@@ -34,13 +34,19 @@ def queries(model: Model) -> tuple[Query, ...]:
     A source that several queries read has its offsets committed by the last of them: a query that starts from the
     group must do so before another one moves the group on.
     """
-    planned = [_dead_letters(model, source) for source in model.sources if source.bad_rows.action == "dead_letter"]
+    planned = [_dead_letters(model, source) for source in _with_dead_letters(model)]
     planned += [_of_sink(model, sink) for sink in model.sinks]
     last = {source: query.name for query in planned if query.kind == "sink" for source in query.reads}
     return tuple(
         replace(query, commits=frozenset(source for source in query.reads if last.get(source) == query.name))
         for query in planned
     )
+
+
+def checkpoints(model: Model) -> dict[str, str]:
+    """The folder of each query's checkpoint by its label, also of a model whose steps cannot be understood."""
+    labels = [_label(source) for source in _with_dead_letters(model)] + [sink.name for sink in model.sinks]
+    return {label: _folder(model, label) for label in labels}
 
 
 def needed(model: Model, name: str) -> tuple[tuple[Source, ...], tuple[Step, ...]]:
@@ -73,7 +79,7 @@ def _of_sink(model: Model, sink: Sink) -> Query:
 
 
 def _dead_letters(model: Model, source: Source) -> Query:
-    label = f"{DEAD_LETTERS}/{source.name}"
+    label = _label(source)
     return Query(
         label=label,
         kind="dead letters",
@@ -82,6 +88,14 @@ def _dead_letters(model: Model, source: Source) -> Query:
         checkpoint=_folder(model, label),
         reads=(source.name,),
     )
+
+
+def _with_dead_letters(model: Model) -> list[Source]:
+    return [source for source in model.sources if source.bad_rows.action == "dead_letter"]
+
+
+def _label(source: Source) -> str:
+    return f"{DEAD_LETTERS}/{source.name}"
 
 
 def _folder(model: Model, name: str) -> str:

@@ -79,7 +79,7 @@ def plan(model: Model, *, sinks: Sequence[str] = (), output: Output | None = Non
     """
     chosen = _chosen(model, sinks)
     from_stored = _from_stored(model, chosen) if to is None else ()
-    removals = [*_checkpoints(chosen), *_outputs(model, chosen, output, from_stored)]
+    removals = [*_checkpoints(model, chosen), *_outputs(model, chosen, output, from_stored)]
     there = tuple(each for each in removals if each.folder.exists())
     return Plan(there, tuple(_moves(model, chosen, to)), from_stored)
 
@@ -107,8 +107,8 @@ def _chosen(model: Model, sinks: Sequence[str]) -> tuple[Query, ...]:
     return tuple(query for query in queries(model) if not sinks or (query.kind == "sink" and query.of in sinks))
 
 
-def _checkpoints(chosen: Iterable[Query]) -> list[Removal]:
-    return [Removal(_local(query.checkpoint), f"the checkpoint of {query.label}") for query in chosen]
+def _checkpoints(model: Model, chosen: Iterable[Query]) -> list[Removal]:
+    return [Removal(_local(model, query.checkpoint), f"the checkpoint of {query.label}") for query in chosen]
 
 
 def _outputs(
@@ -120,7 +120,8 @@ def _outputs(
         if folder is None or not folder.exists():
             continue
         if output is None:
-            raise ConfigError(f"{sink.name} has written files to {folder}{_choice(from_stored)}")
+            what = f"{sink.name} has written files to {folder}{_choice(from_stored)}"
+            raise ConfigError(model.secrets.masked(what))
         if output is Output.DELETE:
             removals.append(Removal(folder, f"the output of {sink.name}", sink.name))
         else:
@@ -139,13 +140,14 @@ def _choice(from_stored: Sequence[Source]) -> str:
 
 def _files(model: Model, sink: Sink) -> Path | None:
     """Delta has a log of its own, by the query's id; other tables and topics are not ours to delete."""
-    return _local(model.location(sink.path)) if sink.format in FILE_FORMATS and sink.path is not None else None
+    return _local(model, model.location(sink.path)) if sink.format in FILE_FORMATS and sink.path is not None else None
 
 
-def _local(location: str) -> Path:
+def _local(model: Model, location: str) -> Path:
     folder = local_folder(location)
     if folder is None:
-        raise CheckpointError(f"{location} is not on this machine: it has to be deleted where it is")
+        what = f"{location} is not on this machine: it has to be deleted where it is"
+        raise CheckpointError(model.secrets.masked(what))
     return folder
 
 

@@ -30,7 +30,8 @@ class RunningError(LowwaterError):
 
     def __init__(self, model: Model, query: Query, owner: str) -> None:
         who = owner or "another process"
-        super().__init__(f"{model.name} is being run, or reset, by {who}, which has the checkpoint {query.checkpoint}")
+        what = f"{model.name} is being run, or reset, by {who}, which has the checkpoint {query.checkpoint}"
+        super().__init__(model.secrets.masked(what))
 
 
 @contextlib.contextmanager
@@ -53,6 +54,17 @@ def refuse_running(model: Model) -> None:
                 raise RunningError(model, query, _owner(opened.fileno()))
 
 
+def is_held_here(model: Model) -> bool:
+    """Whether this process runs it just now."""
+    for query in queries(model):
+        file = _file(model, query)
+        if file is None:
+            continue
+        with contextlib.suppress(OSError), open(file, "rb") as opened:
+            return _owner(opened.fileno()) == _this_process()
+    return False
+
+
 @contextlib.contextmanager
 def _alone(model: Model, query: Query) -> Iterator[None]:
     file = _file(model, query)
@@ -62,9 +74,8 @@ def _alone(model: Model, query: Query) -> Iterator[None]:
         return
     try:
         _lock(descriptor, model, query)
-        _note(descriptor, f"process {os.getpid()} on {socket.gethostname()}")
-        yield
-        _note(descriptor, "")
+        with _noted(descriptor):
+            yield
     finally:
         os.close(descriptor)
 
@@ -101,6 +112,19 @@ def _is_locked(descriptor: int, kind: int) -> bool:
     except OSError:
         return True  # a file system without locks: there is nothing to find out
     return True
+
+
+def _this_process() -> str:
+    return f"process {os.getpid()} on {socket.gethostname()}"
+
+
+@contextlib.contextmanager
+def _noted(descriptor: int) -> Iterator[None]:
+    _note(descriptor, _this_process())
+    try:
+        yield
+    finally:
+        _note(descriptor, "")
 
 
 def _note(descriptor: int, owner: str) -> None:

@@ -122,12 +122,14 @@ class _Run:
         until_s = time.monotonic() + self._model.stop_within_ms / 1000
         stopped = {each: each.batch for each in self._watched if not each.is_over}
         running = dict(stopped)
-        while running and time.monotonic() < until_s:
+        while True:  # at least once: who is idle has nothing to be cut off from
             for each, batch in list(running.items()):
                 if self._may_stop(each, batch):
                     each.stop()
                     del running[each]
-            time.sleep(STOP_POLL_S if running else 0)
+            if not running or time.monotonic() >= until_s:
+                break
+            time.sleep(STOP_POLL_S)
         for each in running:
             each.stop()
         return not running and not any(each.was_cut_off for each in stopped)

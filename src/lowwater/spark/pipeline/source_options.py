@@ -19,6 +19,7 @@ KEY_OF_OPTION = {
     "maxoffsetspertrigger": "limit",
     "includeheaders": "columns",
 }
+KAFKA = "kafka."
 # What dead letters are read without: no watermark is behind them, and nobody waits for other partitions.
 _CUTTING = ("cut", "idletimeout", "alignwith")
 
@@ -82,16 +83,19 @@ def sink_id(model: Model, sink: Sink) -> str:
 
 
 def dead_letter_options(model: Model, source: Source) -> dict[str, str]:
-    """Dead letters are written where their records came from."""
-    return _kafka(model.kafka, source.kafka) | {"topic": source.bad_rows.topic or ""}
+    """Dead letters are written where their records came from, by the same login."""
+    return _kafka(client_settings(model, source)) | {"topic": source.bad_rows.topic or ""}
 
 
-def client_settings(model: Model, source: Source) -> dict[str, str]:
-    return {**model.kafka, **source.kafka}
+def client_settings(model: Model, part: Source | Sink) -> dict[str, str]:
+    """Of the table that all share, of the part's own, and of its options: the later ones win."""
+    given = {name.lower(): value for name, value in part.options.items()}
+    own = {name.removeprefix(KAFKA): value for name, value in given.items() if name.startswith(KAFKA)}
+    return {**model.kafka, **part.kafka, **own}
 
 
 def _kafka(*settings: Mapping[str, str]) -> dict[str, str]:
-    return {f"kafka.{name}": value for each in settings for name, value in each.items()}
+    return {f"{KAFKA}{name}": value for each in settings for name, value in each.items()}
 
 
 def _what_is_read(source: Source) -> dict[str, str]:

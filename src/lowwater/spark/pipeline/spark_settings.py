@@ -35,6 +35,12 @@ def cores_of(model: Model, machine_cores: int) -> int | None:
     return machine_cores if found[1] == "*" else int(found[1] or 1)
 
 
+def delta_packages(model: Model) -> list[str]:
+    """What delta-spark has to be told of `spark.jars.packages`, in whose place it sets its own."""
+    given = model.spark.get("spark.jars.packages", "").split(",")
+    return [package.strip() for package in given if package.strip()]
+
+
 def spark_settings(model: Model, machine_cores: int) -> dict[str, str]:
     """Of a session that is made for the pipeline. What the file says wins."""
     settings = {"spark.app.name": model.name, "spark.sql.session.timeZone": "UTC"}

@@ -13,7 +13,7 @@ from lowwater.spark.options import SourceOptions
 from lowwater.spark.pipeline.model import Model, Source
 from lowwater.spark.pipeline.preflight import PATIENCE
 from lowwater.spark.pipeline.queries import Query, queries
-from lowwater.spark.pipeline.source_options import reading_options
+from lowwater.spark.pipeline.source_options import client_settings, reading_options
 from lowwater.spark.progress import Behind
 from lowwater.types import TopicPartition
 
@@ -70,7 +70,7 @@ class Asked:
 
 def status(model: Model) -> Status:
     """Spark is not started. Where no broker answers, the rest is there all the same."""
-    checkpoints = {query.label: _checkpoint(query) for query in queries(model)}
+    checkpoints = {query.label: _checkpoint(model, query) for query in queries(model)}
     asked = Asked()
     for source in model.sources:
         known = {
@@ -85,15 +85,15 @@ def status(model: Model) -> Status:
     return Status(tuple(found), tuple(asked.problems.values()))
 
 
-def _checkpoint(query: Query) -> tuple[Checkpoint, str | None]:
+def _checkpoint(model: Model, query: Query) -> tuple[Checkpoint, str | None]:
     try:
         return read_checkpoint(query.checkpoint), None
     except CheckpointError as error:
-        return Checkpoint(), str(error)
+        return Checkpoint(), model.secrets.masked(str(error))
 
 
 def _ask(model: Model, source: Source, partitions: Iterable[TopicPartition], asked: Asked) -> None:
-    wanted, bootstrap = sorted(partitions), {**model.kafka, **source.kafka}.get("bootstrap.servers", "")
+    wanted, bootstrap = sorted(partitions), client_settings(model, source).get("bootstrap.servers", "")
     if not wanted or bootstrap in asked.problems:
         return
     try:
@@ -103,7 +103,7 @@ def _ask(model: Model, source: Source, partitions: Iterable[TopicPartition], ask
                 committed = admin.group_offsets([source.group]).checked()[source.group]
                 asked.committed[source.name] = {one: each.offset for one, each in committed.items()}
     except ClientError as error:
-        asked.problems[bootstrap] = str(error)
+        asked.problems[bootstrap] = model.secrets.masked(str(error))
 
 
 def admin_of(model: Model, source: Source) -> Admin:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from lowwater.spark.pipeline.model import Model, PythonStep, SqlStep, Step
 from lowwater.spark.pipeline.python_steps import StepError, load_function
 from lowwater.spark.pipeline.refused import RefusedError
+from lowwater.spark.pipeline.step_modules import send_modules
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -23,7 +24,7 @@ def apply_step(spark: SparkSession, model: Model, step: Step, frames: Mapping[st
     """RefusedError when Spark, or the function, cannot do it."""
     if isinstance(step, SqlStep):
         return _query(spark, model, step)
-    return _called(model, step, frames)
+    return _called(spark, model, step, frames)
 
 
 def _query(spark: SparkSession, model: Model, step: SqlStep) -> DataFrame:
@@ -47,15 +48,16 @@ def _told(text: str) -> tuple[str, int, int]:
     return _STATE.sub("", words), line, column
 
 
-def _called(model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> DataFrame:
+def _called(spark: SparkSession, model: Model, step: PythonStep, frames: Mapping[str, DataFrame]) -> DataFrame:
     from pyspark.sql import DataFrame
 
     path = ("step", model.steps.index(step), "python")
     try:
         function = load_function(step, model.folder)
+        send_modules(spark, step, model.folder)
         frame = function(*(frames[name.lower()] for name in step.inputs), **step.arguments)
     except StepError as error:
-        raise RefusedError(path, error.what) from error
+        raise RefusedError(path, model.secrets.masked(error.what)) from error
     except Exception as error:  # the user's own code: everything it raises is told
         raise RefusedError(path, model.secrets.masked(_raised(error))) from error
     if not isinstance(frame, DataFrame):

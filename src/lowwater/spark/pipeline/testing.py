@@ -6,14 +6,16 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from lowwater.spark.pipeline.building import build, drop_views
+from lowwater.spark.pipeline.building import build
 from lowwater.spark.pipeline.decode_errors import TOMBSTONE, decoded_rows
+from lowwater.spark.pipeline.failures import told_without
 from lowwater.spark.pipeline.fixtures import Case, Difference, Fixtures, Row, TestReport, compare, result_of
 from lowwater.spark.pipeline.model import BadRows, Model, Source
 from lowwater.spark.pipeline.problems import Report, did_you_mean
 from lowwater.spark.pipeline.row_values import misfits, to_spark
 from lowwater.spark.pipeline.source_options import reading_options
 from lowwater.spark.pipeline.toml_places import Path
+from lowwater.spark.pipeline.views import views_put_back
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -21,15 +23,16 @@ if TYPE_CHECKING:
 
 
 def run_fixtures(spark: SparkSession, model: Model, fixtures: Fixtures) -> TestReport:
-    """PipelineError for rows with columns that their source does not have, or with values of another type."""
+    """PipelineError for rows with columns that their source does not have, or with values of another type.
+
+    SparkFailedError when a step fails on its rows.
+    """
     schemas = {source.name: _columns(spark, model, source) for source in model.sources}
     _check_columns(fixtures, schemas)
     differences: list[Difference] = []
-    try:
+    with told_without(model.secrets), views_put_back(spark, model):
         for case in fixtures.cases:
             differences += _differences(spark, model, case, schemas)
-    finally:
-        drop_views(spark, model)
     return TestReport(len(fixtures.cases), sum(len(case.expect) for case in fixtures.cases), tuple(differences))
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import tomllib
 from bisect import bisect_right
+from collections.abc import Iterator
 from typing import NamedTuple, TypeAlias
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -17,6 +18,7 @@ _BARE_KEY = re.compile(r"[A-Za-z0-9_-]+")
 _BLANK = re.compile(r"(?:[ \t\n]|#[^\n]*)*")
 _GAP = re.compile(r"[ \t]*")
 _SCALAR = re.compile(r"[^,\]}#\n]*")
+_PARTS_MAX = 8  # of a setting's name: there are twice as many ways to write it with each more
 _LONG = ('"""', "'''")
 
 
@@ -56,6 +58,12 @@ class Places:
         first = self._place(inside)
         return Place(first.line + line - 1, column + 1)
 
+    def path_of(self, table: Path, name: str) -> Path:
+        """Of a setting with points in its name: those make tables, or stand in quotes, or both."""
+        parts = name.split(".")
+        ways = _ways_to_write(table, parts) if len(parts) <= _PARTS_MAX else ()
+        return next((path for path in ways if path in self._keys), (*table, *parts))
+
     def _nearest(self, known: dict[Path, int], path: Path) -> Place | None:
         for length in range(len(path), 0, -1):
             if (at := known.get(path[:length])) is not None:
@@ -65,6 +73,13 @@ class Places:
     def _place(self, at: int) -> Place:
         line = bisect_right(self._line_starts, at)
         return Place(line, at - self._line_starts[line - 1] + 1)
+
+
+def _ways_to_write(table: Path, parts: list[str]) -> Iterator[Path]:
+    if not parts:
+        yield table
+    for count in range(1, len(parts) + 1):
+        yield from _ways_to_write((*table, ".".join(parts[:count])), parts[count:])
 
 
 class _Scanner:

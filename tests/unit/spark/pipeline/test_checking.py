@@ -3,6 +3,8 @@
 import pytest
 from tests.unit.spark.pipeline.files import GOOD, model_of, problems, spoilt
 
+from lowwater.spark.pipeline.source_options import dead_letter_options, reading_options
+
 CASES = [
     # names
     ("FROM orders o", "FROM order o", (30, 6), "step[0].sql", "did you mean orders?"),
@@ -75,7 +77,13 @@ CASES = [
         "sink.again.options.topc",
         "did you mean topic?",
     ),
-    ("limit = 1000", 'options = { endingOffsets = "latest" }', (24, 1), "source.payments.options", "endingOffsets"),
+    (
+        "limit = 1000",
+        'options = { endingOffsets = "latest" }',
+        (24, 13),
+        "source.payments.options.endingOffsets",
+        "leave endingOffsets out",
+    ),
     # sinks
     (
         'from = "rich"\nformat = "parquet"',
@@ -94,7 +102,20 @@ CASES = [
         "sink.out.key",
         "means nothing to parquet; it goes with topic",
     ),
-    ('path = "run/out"', 'path = "run/checkpoint/"', (43, 8), "sink.out.path", "is where the checkpoint is already"),
+    (
+        'path = "run/out"',
+        'path = "run/checkpoint/"',
+        (43, 8),
+        "sink.out.path",
+        "has the checkpoint of dead-letters/orders",
+    ),
+    (
+        'path = "run/out"',
+        'path = "run/checkpoint/out"',
+        (43, 8),
+        "sink.out.path",
+        "where the checkpoint of out is already",
+    ),
     (
         'path = "run/out"',
         'path = "run/out"\nexactly_once = true',
@@ -114,8 +135,8 @@ CASES = [
     (
         'topic = "rich"',
         'topic = "rich"\nexactly_once = true\nkafka = { acks = "1" }',
-        (46, 1),
-        "sink.again.options",
+        (51, 11),
+        "sink.again.kafka.acks",
         "exactlyOnce needs kafka.acks=all",
     ),
     ('topic = "rich"', 'topic = "ri ch"', (49, 9), "sink.again.topic", "has characters other than"),
@@ -161,6 +182,81 @@ def test_two_sinks_of_one_folder_are_refused():
     assert "is where the sink out is already" in words
 
 
+FOLDERS = """\
+name = "shop"
+checkpoint = "{checkpoint}"
+kafka.bootstrap.servers = "x:1"
+[source.orders]
+topics = "orders"
+decode = {{ format = "json", schema = "id long" }}
+on_bad_row = {{ dead_letter = "dead" }}
+[sink.one]
+from = "orders"
+format = "parquet"
+path = "{one}"
+[sink.two]
+from = "orders"
+format = "json"
+path = "{two}"
+"""
+
+
+def folder_problems(checkpoint, one, two):
+    found = problems(FOLDERS.format(checkpoint=checkpoint, one=one, two=two))
+    return [(path, words.partition("; ")[0]) for _, _, path, words in found]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "path", "what"),
+    [
+        ("run", "run/one", "'run/one' is where the checkpoint of one is already"),
+        ("run", "/here/x/../run//two/", "'/here/x/../run//two/' is where the checkpoint of two is already"),
+        ("run", "run/two/rows", "'run/two/rows' lies within /here/run/two, where the checkpoint of two is"),
+        ("run", "run/dead-letters", "'run/dead-letters' has the checkpoint of dead-letters/orders in it"),
+        ("run/state", "run", "'run' has the checkpoint of dead-letters/orders in it"),
+        ("run", "file:///here/run/one", "'file:///here/run/one' is where the checkpoint of one is already"),
+        ("s3a://b/run", "s3a://b/run//one", "'s3a://b/run//one' is where the checkpoint of one is already"),
+        ("s3a://b/run", "s3a://b", "'s3a://b' has the checkpoint of dead-letters/orders in it"),
+        ("s3a://b", "s3a://b/one/x", "'s3a://b/one/x' lies within s3a://b/one, where the checkpoint of one is"),
+    ],
+)
+def test_output_and_a_checkpoint_do_not_share_a_folder(checkpoint, path, what):
+    assert folder_problems(checkpoint, path, "/elsewhere") == [("sink.one.path", what)]
+
+
+@pytest.mark.parametrize(
+    ("checkpoint", "path"),
+    [
+        ("run", "run/out"),
+        ("run", "run/one-more"),
+        ("run", "runs"),
+        ("run", "run/dead-letters-of-mine"),
+        ("s3a://b/run", "s3a://b/run-out"),
+        ("s3a://b/run", "s3a://c/run/one"),
+        ("s3a://b/here/run", "/here/run/one"),
+    ],
+)
+def test_output_beside_the_folders_of_the_queries_is_allowed(checkpoint, path):
+    assert folder_problems(checkpoint, path, "/elsewhere") == []
+
+
+@pytest.mark.parametrize(
+    ("two", "what"),
+    [
+        ("/out/", "'/out/' is where the sink one is already"),
+        ("/out/day", "'/out/day' lies within /out, where the sink one is"),
+        ("/", "'/' has the checkpoint of dead-letters/orders in it"),
+    ],
+)
+def test_two_sinks_do_not_share_a_folder(two, what):
+    assert folder_problems("run", "/out", two) == [("sink.two.path", what)]
+
+
+def test_a_folder_that_is_shared_is_told_beside_sql_that_is_wrong():
+    text = spoilt("FROM orders o", "FROM orders o (", spoilt('path = "run/out"', 'path = "run/checkpoint/out"'))
+    assert [path for _, _, path, _ in problems(text)] == ["step[0].sql", "sink.out.path"]
+
+
 def test_without_servers_each_source_and_topic_sink_says_so():
     text = spoilt('bootstrap.servers = "${BOOTSTRAP:-localhost:9092}"\n', "")
     assert [path for _, _, path, words in problems(text) if "bootstrap.servers is not set" in words] == [
@@ -190,6 +286,149 @@ def test_servers_may_be_those_of_a_source_alone():
     for table in ("[source.orders]", "[source.payments]", "[sink.again]"):
         text = spoilt(table, f'{table}\nkafka = {{ bootstrap.servers = "other:1" }}', text)
     assert problems(text) == []
+
+
+REFUSED = [
+    # what all share is told in their table
+    (
+        'sasl.mechanism = "PLAIN"',
+        'sasl.mechanism = "GSSAPI"',
+        (9, 6),
+        "kafka.sasl.mechanism",
+        "Kerberos (GSSAPI) is not",
+    ),
+    ('sasl.mechanism = "PLAIN"', '"sasl.mechanism" = "GSSAPI"', (9, 1), "kafka.sasl.mechanism", "Kerberos (GSSAPI)"),
+    ("sasl.mechanism", "sasl.mechansm", (9, 6), "kafka.sasl.mechansm", "did you mean sasl.mechanism?"),
+    (
+        'sasl.username = "me"',
+        'sasl.username = "me"\nfetch.min.byts = 1',
+        (11, 11),
+        "kafka.fetch.min.byts",
+        "unknown setting 'fetch.min.byts'; did you mean fetch.min.bytes?",
+    ),
+    (
+        'sasl.username = "me"',
+        'sasl.username = "me"\nssl = { truststore.location = "a.jks", truststore.type = "JKS" }',
+        (11, 20),
+        "kafka.ssl.truststore.location",
+        "is a Java store (JKS)",
+    ),
+    ('"SASL_SSL"', '"SSL_SASL"', (8, 10), "kafka.security.protocol", "security.protocol"),
+    ('trigger = "10s"', 'cut = "0s"', (4, 1), "cut", "cut"),
+    # what one part has for itself is told there
+    (
+        "limit = 1000",
+        'kafka = { sasl.mechanism = "GSSAPI" }',
+        (24, 16),
+        "source.payments.kafka.sasl.mechanism",
+        "Kerberos (GSSAPI)",
+    ),
+    (
+        "limit = 1000",
+        "options = { kafka.fetch.min.byts = 1 }",
+        (24, 29),
+        "source.payments.options.kafka.fetch.min.byts",
+        "did you mean fetch.min.bytes?",
+    ),
+    (
+        "limit = 1000",
+        'options = { "kafka.sasl.mechanism" = "AWS_MSK_IAM" }',
+        (24, 13),
+        "source.payments.options.kafka.sasl.mechanism",
+        "Amazon's IAM login",
+    ),
+    (
+        "limit = 1000",
+        'options = { maxOffsetsPerTrigger = "many" }',
+        (24, 13),
+        "source.payments.options.maxOffsetsPerTrigger",
+        "many",
+    ),
+    (
+        'encode = "json"',
+        'kafka = { "compression.typ" = "gzip" }',
+        (50, 11),
+        "sink.again.kafka.compression.typ",
+        "did you mean compression.type?",
+    ),
+    (
+        'encode = "json"',
+        'options = { "kafka.acks" = "few" }',
+        (50, 13),
+        "sink.again.options.kafka.acks",
+        "acks",
+    ),
+]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place", "key", "what"), REFUSED, ids=[f"{case[3]}-{case[4][:20]}" for case in REFUSED]
+)
+def test_a_setting_that_is_refused_is_told_where_it_stands_and_once(old, new, place, key, what):
+    [(line, column, path, words)] = problems(spoilt(old, new))
+    assert ((line, column), path) == (place, key)
+    assert what in words
+
+
+def test_all_settings_that_nobody_knows_are_told_at_once():
+    text = spoilt("security.protocol", "security.protocl", spoilt("sasl.username", "sasl.usrname"))
+    text = spoilt("limit = 1000", "kafka = { fetch.min.byts = 1 }", text)
+    assert [(line, path) for line, _, path, _ in problems(text)] == [
+        (8, "kafka.security.protocl"),
+        (10, "kafka.sasl.usrname"),
+        (24, "source.payments.kafka.fetch.min.byts"),
+    ]
+
+
+def test_settings_of_another_login_are_not_at_fault():
+    text = spoilt('sasl.username = "me"', 'sasl.username = "me"\nsasl.kerberos.service.name = "kafka"')
+    assert problems(text) == []
+    told = problems(spoilt('encode = "json"', 'kafka = { acks = "few" }', text))
+    assert [path for _, _, path, _ in told] == ["sink.again.kafka.acks"]
+
+
+def test_a_login_without_a_protocol_that_has_one_is_told_at_the_table_it_stands_in():
+    [(line, _, path, words)] = problems(spoilt('security.protocol = "SASL_SSL"\n', ""))
+    assert (line, path) == (6, "kafka")
+    assert "a login is given, but security.protocol is PLAINTEXT" in words
+
+
+LETTERS_LOGIN = """\
+options = { kafka.security.protocol = "SASL_SSL", kafka.sasl.mechanism = "PLAIN", kafka.sasl.username = "me", \
+kafka.sasl.password = "hunter22" }
+"""
+
+
+def test_dead_letters_log_in_as_their_source_does():
+    text = FOLDERS.format(checkpoint="run", one="one", two="two")
+    model = model_of(spoilt('topics = "orders"\n', f'topics = "orders"\n{LETTERS_LOGIN}', text))
+    [orders] = model.sources
+    reading = reading_options(model, orders)
+    settings = {name: value for name, value in reading.items() if name.startswith("kafka.")}
+    assert settings["kafka.sasl.password"] == "hunter22"
+    assert dead_letter_options(model, orders) == {**settings, "topic": "dead"}
+
+
+def test_what_dead_letters_cannot_be_written_with_is_told_at_the_setting():
+    text = FOLDERS.format(checkpoint="run", one="one", two="two")
+    text = spoilt('topics = "orders"\n', 'topics = "orders"\noptions = { kafka.key.serializer = "x" }\n', text)
+    [(line, column, path, words)] = problems(text)
+    assert (line, column, path) == (6, 23, "source.orders.options.kafka.key.serializer")
+    assert "is not supported as keys and values are written as" in words
+
+
+def test_servers_may_stand_among_the_options_of_those_who_need_them():
+    text = spoilt('bootstrap.servers = "${BOOTSTRAP:-localhost:9092}"\n', "", GOOD)
+    for table in ("[source.orders]", "[source.payments]", "[sink.again]"):
+        text = spoilt(table, f'{table}\noptions = {{ kafka.bootstrap.servers = "other:1" }}', text)
+    assert problems(text) == []
+    wrong = text.replace(
+        '[source.payments]\noptions = { kafka.bootstrap.servers = "other:1" }',
+        '[source.payments]\noptions = { kafka.bootstrap.servers = "other:x" }',
+    )
+    [(_, _, path, words)] = problems(wrong)
+    assert path == "source.payments.options.kafka.bootstrap.servers"
+    assert "not host:port" in words
 
 
 def test_no_problem_shows_a_secret():

@@ -93,6 +93,18 @@ def test_values_show_no_secret():
     assert "hunter22" not in repr(model_of())
 
 
+@pytest.mark.parametrize(
+    ("written", "stop_within_ms"), [("", 120_000), ('stop_within = "0s"', 0), ('stop_within = "5s"', 5000)]
+)
+def test_a_stop_may_wait_for_nothing(written, stop_within_ms):
+    assert model_of(spoilt('trigger = "10s"', written)).stop_within_ms == stop_within_ms
+
+
+def test_lengths_of_nothing_are_not_taken_for_none():
+    model = model_of(spoilt('trigger = "10s"', 'trigger = "0s"', spoilt('delay = "10m"', 'delay = "0s"')))
+    assert (model.interval_ms, model.sources[0].watermark) == (0, Watermark("timestamp", 0))
+
+
 def test_names_of_spark_s_settings_may_be_whole():
     model = model_of(
         spoilt("sql.shuffle.partitions = 2", '"spark.sql.shuffle.partitions" = 3\nspark.speculation = true')

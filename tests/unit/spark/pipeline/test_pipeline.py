@@ -5,7 +5,7 @@ from tests.unit.spark.pipeline.files import GOOD, spoilt
 
 from lowwater.errors import ConfigError
 from lowwater.spark import Pipeline, PipelineError
-from lowwater.spark.pipeline.spark_settings import cores_of, master_of, spark_settings
+from lowwater.spark.pipeline.spark_settings import cores_of, delta_packages, master_of, spark_settings
 
 VALUES = {
     "name": "orders",
@@ -147,3 +147,10 @@ def test_a_delta_sink_brings_the_settings_that_delta_wants():
     assert "spark.sql.extensions" not in spark_settings(plain, 8)
     assert "Delta" in spark_settings(delta, 8)["spark.sql.extensions"]
     assert "Delta" in spark_settings(delta, 8)["spark.sql.catalog.spark_catalog"]
+
+
+def test_packages_of_the_file_are_handed_to_delta_which_would_set_its_own_in_their_place():
+    sink = {"out": {"from": "half", "format": "delta", "path": "/out"}}
+    assert delta_packages(model(sink=sink)) == []
+    given = model(sink=sink, spark={"jars.packages": "a:b:1, c:d:2"})
+    assert delta_packages(given) == ["a:b:1", "c:d:2"]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -11,7 +12,7 @@ import pytest
 
 from lowwater.spark.pipeline.pipeline import Pipeline
 from lowwater.spark.pipeline.resetting import Output, plan, reset
-from lowwater.spark.pipeline.run_lock import RunningError, alone, refuse_running
+from lowwater.spark.pipeline.run_lock import RunningError, alone, is_held_here, refuse_running
 
 FILE = """
 name = "shop"
@@ -110,3 +111,18 @@ def test_over_spark_connect_nothing_is_made_here(tmp_path):
     text = FILE.format(checkpoint=tmp_path / "checkpoint").replace('path = "files"', f'path = "{tmp_path}/files"')
     with alone(Pipeline.parse('remote = "sc://far"' + text).model):
         assert not (tmp_path / "checkpoint").exists()
+
+
+def test_the_process_that_has_it_knows_and_knows_no_more_after_an_error(model):
+    assert not is_held_here(model)
+    with contextlib.suppress(ZeroDivisionError), alone(model):
+        assert is_held_here(model)
+        raise ZeroDivisionError
+    assert not is_held_here(model)
+
+
+def test_one_that_another_process_has_is_not_held_here(model):
+    with alone(model):
+        [lock] = Path(model.location(model.checkpoint)).glob("*.lock")
+        lock.write_text("process 0 on another machine")
+        assert not is_held_here(model)

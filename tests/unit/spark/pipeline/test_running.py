@@ -228,7 +228,7 @@ def test_a_start_that_is_refused_stops_what_runs():
     assert not any(query.isActive for query in queries.values())
 
 
-def stopped(script=(), *, in_batch):
+def stopped(script=(), *, in_batch, text=ONE):
     """A run that is asked to stop as soon as its query runs; each look of the stopping moves the query on."""
     stop = threading.Event()
     query = FakeQuery(list(script), in_batch=in_batch)
@@ -237,7 +237,7 @@ def stopped(script=(), *, in_batch):
         stop.set()
         return query
 
-    return run(model_of(ONE), start, stop=stop), query
+    return run(model_of(text), start, stop=stop), query
 
 
 def nothing(query):
@@ -292,6 +292,12 @@ def test_a_batch_that_was_cut_off_all_the_same_is_told(tmp_path):
     (log / "0").write_text('v1\n{}\n{"lowwater": 1, "lineage": "0badcafe"}')
     summary = held(FakeQuery(in_batch=False), tmp_path)
     assert (summary.outcome, summary.exit_code) == (Outcome.CUT_OFF, ExitCode.FAILED)
+
+
+@pytest.mark.parametrize(("in_batch", "outcome"), [(True, Outcome.CUT_OFF), (False, Outcome.STOPPED)])
+def test_a_stop_within_no_time_cuts_off_what_runs_and_nothing_else(in_batch, outcome):
+    summary, query = stopped(in_batch=in_batch, text=ONE.replace("50ms", "0s"))
+    assert (summary.outcome, query.stopped_in_batch) == (outcome, in_batch)
 
 
 def test_an_idle_query_is_stopped_at_once():

@@ -4,6 +4,7 @@ import sys
 from dataclasses import replace
 
 import pytest
+from pyspark import cloudpickle
 from pyspark.errors import AnalysisException, ParseException
 from tests.unit.spark.pipeline.files import GOOD, read, spoilt
 
@@ -142,6 +143,21 @@ def test_what_spark_refuses_in_a_function_is_one_line_with_its_place(tmp_path, m
         "the function raised AnalysisException: [UNRESOLVED_COLUMN.WITH_SUGGESTION] A column with name `amont` cannot "
         f"be resolved. Did you mean `amount`? ({tmp_path}/enriching.py, line 7)"
     )
+
+
+def test_modules_of_the_folder_travel_and_installed_ones_do_not(tmp_path, modules, monkeypatch):
+    installed = tmp_path / "lib" / "site-packages"
+    installed.mkdir(parents=True)
+    (installed / "installed_below.py").write_text("")
+    monkeypatch.syspath_prepend(str(installed))
+    modules("cleaned_beside", "WORD = 1\n")
+    modules("enriching", "import cleaned_beside, installed_below\n\ndef enrich(a, b, *, days):\n    return [days]\n")
+    model = replace(read(GOOD)[0], folder=str(tmp_path))
+    with pytest.raises(RefusedError):
+        apply_step(None, model, model.steps[1], {"paid": 1, "payments": 2})
+    travelling = cloudpickle.list_registry_pickle_by_value()
+    assert {"enriching", "cleaned_beside"} <= travelling
+    assert "installed_below" not in travelling
 
 
 def test_a_function_that_cannot_be_called_has_no_line(tmp_path, modules):
