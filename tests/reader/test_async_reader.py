@@ -64,6 +64,17 @@ def test_a_first_call_that_is_given_up_leaves_the_beginning_to_the_next(broker: 
     run(scene())
 
 
+def test_each_call_tells_why_the_beginning_failed(broker: UnderTest) -> None:
+    async def scene() -> None:
+        reader = AsyncReader("no-such-topic", bootstrap=broker.bootstrap)
+        for _ in range(2):
+            with pytest.raises(UnknownTopicError, match="no-such-topic"):
+                await reader.poll()
+        await reader.close()
+
+    run(scene())
+
+
 def test_two_first_calls_begin_once(broker: UnderTest, topic_of: TopicOf) -> None:
     topic = topic_of([100])
 
@@ -87,7 +98,7 @@ def test_a_reader_can_be_closed_before_and_while_it_begins(broker: UnderTest, to
             await reader.close()
             await reader.close()
             for each in waiting:
-                with pytest.raises(asyncio.CancelledError):
+                with pytest.raises(ClosedError):
                     await each
             with pytest.raises(ClosedError):
                 await reader.poll()

@@ -52,12 +52,17 @@ class AsyncReader(ReaderState):
 
     async def begin(self) -> Self:
         """Connect, and resolve where to start. Done by `async with` and by the first call."""
-        if self._is_closed:
-            raise ClosedError("the reader was closed")
         if self._beginning is None:
+            if self._is_closed:
+                raise _closed()
             self._beginning = asyncio.ensure_future(self._connect())
-        # A call that is given up, as by a timeout, does not take the beginning from those that follow.
-        await asyncio.shield(self._beginning)
+        try:
+            # A call that is given up, as by a timeout, does not take the beginning from those that follow.
+            await asyncio.shield(self._beginning)
+        except asyncio.CancelledError:
+            if self._beginning.cancelled():
+                raise _closed() from None
+            raise
         return self
 
     async def _connect(self) -> None:
@@ -157,3 +162,7 @@ class AsyncReader(ReaderState):
 
     async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
         await self._close(is_done=kind is None)
+
+
+def _closed() -> ClosedError:
+    return ClosedError("the reader was closed")
