@@ -144,17 +144,19 @@ def test_a_bad_batch_is_refused_and_nothing_is_written(wire: Wire, name: str, ne
 
 
 @pytest.mark.parametrize("magic", [0, 1])
-def test_the_old_record_formats_are_refused(wire: Wire, magic: int, new_topic: NewTopic) -> None:
+@pytest.mark.parametrize("timestamp", [0, 1 << 28, (1 << 40) - 1], ids=["bits-clear", "bit-28", "bits-set"])
+def test_the_old_record_formats_are_refused(wire: Wire, magic: int, timestamp: int, new_topic: NewTopic) -> None:
+    """Whatever their times are, of which some bits stand where the attributes of a batch do."""
     topic = new_topic()
-    answer = produce(wire, topic, old_message_set(magic))
+    answer = produce(wire, topic, old_message_set(magic, timestamp))
     assert answer.error_code == ErrorCode.INVALID_RECORD
     assert end(wire, topic) == 0
 
 
-def old_message_set(magic: int) -> bytes:
+def old_message_set(magic: int, timestamp: int) -> bytes:
     import zlib
 
-    stamp = struct.pack(">q", now_ms()) if magic else b""
+    stamp = struct.pack(">q", timestamp) if magic else b""
     body = struct.pack(">bb", magic, 0) + stamp + struct.pack(">ii", -1, 1) + b"v"
     message = struct.pack(">I", zlib.crc32(body)) + body
     return struct.pack(">qi", 0, len(message)) + message

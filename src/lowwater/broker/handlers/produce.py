@@ -26,7 +26,7 @@ from lowwater.wire.messages.produce import (
     ProduceResponse,
     TopicProduceResponse,
 )
-from lowwater.wire.records import TRANSACTIONAL
+from lowwater.wire.records import MAGIC_POSITION, TRANSACTIONAL
 
 if TYPE_CHECKING:
     from lowwater.broker.broker import Broker
@@ -36,6 +36,7 @@ ADDS_PARTITIONS_SINCE = 12
 ABORTABLE_SINCE = 11
 ZSTD_SINCE = 7
 NO_REPLY, WRITTEN, DURABLE = 0, 1, -1
+_MAGIC = 2
 ATTRIBUTES_LOW_BYTE = 22
 PRODUCER_AT, HEADER_SIZE = 43, 61
 _PRODUCER = struct.Struct(">qh")
@@ -266,7 +267,10 @@ class ProduceJob:
 
 
 def _is_transactional(batch: memoryview) -> bool:
-    return len(batch) > ATTRIBUTES_LOW_BYTE and bool(batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
+    """Where the attributes stand, older formats have a part of a timestamp, or of a key."""
+    if len(batch) <= ATTRIBUTES_LOW_BYTE or batch[MAGIC_POSITION] != _MAGIC:
+        return False
+    return bool(batch[ATTRIBUTES_LOW_BYTE] & TRANSACTIONAL)
 
 
 def _refusal(index: int, error: ApiError, partition: Partition | None) -> PartitionProduceResponse:
