@@ -45,24 +45,24 @@ def alone(model: Model) -> Iterator[None]:
 
 def refuse_running(model: Model) -> None:
     """RunningError when it is being run just now. Writes nothing."""
+    for query, owner in _held(model):
+        raise RunningError(model, query, owner)
+
+
+def is_held_here(model: Model) -> bool:
+    """Whether this process runs it just now."""
+    return any(owner == _this_process() for _, owner in _held(model))
+
+
+def _held(model: Model) -> Iterator[tuple[Query, str]]:
+    """Queries that are being run, and by whom."""
     for query in queries(model):
         file = _file(model, query)
         if file is None:
             continue
         with contextlib.suppress(OSError), open(file, "rb") as opened:
             if not _is_locked(opened.fileno(), fcntl.LOCK_SH):
-                raise RunningError(model, query, _owner(opened.fileno()))
-
-
-def is_held_here(model: Model) -> bool:
-    """Whether this process runs it just now."""
-    for query in queries(model):
-        file = _file(model, query)
-        if file is None:
-            continue
-        with contextlib.suppress(OSError), open(file, "rb") as opened:
-            return _owner(opened.fileno()) == _this_process()
-    return False
+                yield query, _owner(opened.fileno())
 
 
 @contextlib.contextmanager
