@@ -171,6 +171,7 @@ pipeline = Pipeline.load(folder / "shop.toml")
 
 assert "key string" in pipeline.explain()
 assert not log.parent.exists()
+assert not Path("spark-warehouse").exists()
 
 log.parent.mkdir()
 log.write_text("of a run")
@@ -214,7 +215,9 @@ def test_only_a_run_writes_the_log_beside_the_checkpoints(
     command = [sys.executable, "-c", OWN, str(folder), str(temporary)]
     variables = {**os.environ, "TMPDIR": str(temporary)}
     rows = ROWS.replace("expect.keys", "expect.wrong")
-    done = subprocess.run(command, input=rows, capture_output=True, text=True, env=variables, timeout=400)
+    done = subprocess.run(
+        command, input=rows, capture_output=True, text=True, env=variables, cwd=temporary, timeout=400
+    )
     assert done.stdout.endswith("done\n"), done.stderr
 
 

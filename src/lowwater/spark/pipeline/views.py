@@ -33,12 +33,21 @@ def _is_kept(spark: SparkSession, name: str) -> bool:
     from pyspark.errors import PySparkException
 
     try:
-        if not spark.catalog.getTable(name).isTemporary:
+        if not _is_temporary(spark, name):
             return False
         _copy(spark, name, _KEPT + name)
     except PySparkException:
         return False
     return True
+
+
+def _is_temporary(spark: SparkSession, name: str) -> bool:
+    """Not by the catalog where it is here: it would make a warehouse, in a folder, to look for tables in."""
+    from pyspark.sql import SparkSession
+
+    if not isinstance(spark, SparkSession):
+        return bool(spark.catalog.getTable(name).isTemporary)
+    return bool(spark._jsparkSession.sessionState().catalog().getRawTempView(name).isDefined())
 
 
 def _copy(spark: SparkSession, name: str, other: str) -> None:
