@@ -64,6 +64,28 @@ def test_a_first_call_that_is_given_up_leaves_the_beginning_to_the_next(broker: 
     run(scene())
 
 
+@pytest.mark.parametrize("is_manager", [False, True])
+def test_one_that_is_given_up_while_it_is_entered_is_closed(
+    broker: UnderTest, topic_of: TopicOf, is_manager: bool
+) -> None:
+    topic = topic_of([100])
+
+    async def scene() -> None:
+        reader: AsyncReader | AsyncConsumerManager = AsyncReader(topic, bootstrap=broker.bootstrap)
+        if is_manager:
+            config = {"bootstrap.servers": broker.bootstrap}
+            reader = AsyncConsumerManager(config, [SourceTopic.from_earliest(topic)])
+        entering = asyncio.ensure_future(reader.__aenter__())
+        await asyncio.sleep(0)
+        entering.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await entering
+        with pytest.raises(ClosedError):
+            await reader.poll()
+
+    run(scene())
+
+
 def test_each_call_tells_why_the_beginning_failed(broker: UnderTest) -> None:
     async def scene() -> None:
         reader = AsyncReader("no-such-topic", bootstrap=broker.bootstrap)

@@ -158,7 +158,11 @@ class AsyncReader(ReaderState):
             await self._driver.close()
 
     async def __aenter__(self) -> Self:
-        return await self.begin()
+        try:
+            return await self.begin()
+        except BaseException:
+            await self._close(is_done=True)  # whoever gives up here never leaves, and makes no other call
+            raise
 
     async def __aexit__(self, kind: type[BaseException] | None, _: object, __: TracebackType | None) -> None:
         await self._close(is_done=kind is None)

@@ -205,7 +205,7 @@ class AsyncConsumerManager(_Managing):
         await self._reader.close()
 
     async def __aenter__(self) -> Self:
-        await self._reader.begin()
+        await self._reader.__aenter__()
         return self
 
     async def __aexit__(
