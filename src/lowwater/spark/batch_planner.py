@@ -48,9 +48,8 @@ def _plan(client: DriverClient, options: SourceOptions, bounds: Bounds, heads: H
 
 def _first(bounds: Bounds, heads: Heads, snapshot: Snapshot) -> Mapping[TopicPartition, int] | None:
     """By partition, the first offset that is stamped as late as the filters want; without those that have none."""
-    if (
-        bounds.from_ms is None or bounds.from_ms < 0
-    ):  # before 1970 there are records without a time, which Spark shows so
+    # Before 1970 there are records without a time, which Spark shows so.
+    if bounds.from_ms is None or bounds.from_ms < 0:
         return None
     wish = StartPosition((AtTime(bounds.from_ms),))
     found = heads.resolve({one: wish for one in snapshot.partitions if bounds.has(one)}, None)

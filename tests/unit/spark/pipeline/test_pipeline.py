@@ -149,7 +149,7 @@ def test_a_delta_sink_brings_the_settings_that_delta_wants():
     assert "Delta" in spark_settings(delta, 8)["spark.sql.catalog.spark_catalog"]
 
 
-def test_packages_of_the_file_are_handed_to_delta_which_would_set_its_own_in_their_place():
+def test_packages_of_the_file_are_found_for_delta_which_sets_its_own_in_their_place():
     sink = {"out": {"from": "half", "format": "delta", "path": "/out"}}
     assert delta_packages(model(sink=sink)) == []
     given = model(sink=sink, spark={"jars.packages": "a:b:1, c:d:2"})
